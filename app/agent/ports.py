@@ -1,0 +1,70 @@
+"""What the runtime asks of the outside. Each port is implemented above and wired in `app/bootstrap.py`."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.agent.skill import CallLog
+from app.agent.values import Classification, Draft, Observation, SearchResult, TicketFacts
+
+
+@dataclass(frozen=True, slots=True)
+class SkillOffer:
+    """A skill as the planner sees it: `parameters` is a JSON schema as text."""
+
+    name: str
+    description: str
+    parameters: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallSkill:
+    """The planner wants this skill with these arguments (JSON text, not yet validated)."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The planner sees nothing more to do; `reason` is data for the log."""
+
+    reason: str
+
+
+Plan = CallSkill | Finish
+
+
+class Planner(Protocol):
+    """Chooses the next skill."""
+
+    async def plan(self, observation: Observation, offers: Sequence[SkillOffer], calls: CallLog) -> Plan:
+        """Return the next move. Raises ModelUnavailable when a model is needed and none answers."""
+
+
+class Classifier(Protocol):
+    """Gives a ticket its class."""
+
+    async def classify(self, ticket: TicketFacts, calls: CallLog) -> Classification:
+        """Return the class. Raises SkillFailed on output that can't be read."""
+
+
+class Retriever(Protocol):
+    """Finds passages of the knowledge base."""
+
+    async def search(self, query: str) -> SearchResult:
+        """Return the passages that fit `query`, best first, with a verdict on whether they suffice."""
+
+
+class Drafter(Protocol):
+    """Writes a reply from what was found and nothing else."""
+
+    async def draft(self, observation: Observation, show: Callable[[str], Awaitable[None]], calls: CallLog) -> Draft:
+        """Return the draft; `show` is called with the whole text so far as it grows.
+
+        Raises SkillFailed on output that can't be read, Escalation when the sources do not answer.
+        """
+
+
+class ModelUnavailable(Exception):
+    """No model answers: the run fails with these plain words and can be retried."""

@@ -1,0 +1,71 @@
+"""The composition root: settings in, wired parts out. Used by web, jobs and CLI alike; knows no Flask."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from uuid import UUID
+
+from redis import Redis
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.db.session import make_engine, make_sessions, transaction
+from app.db.signals import Signals
+from app.live.job_queue import JobQueue
+from app.live.publisher import Publisher
+from app.runs.lifecycle import RunPlan
+from app.settings import Settings
+
+
+@dataclass(frozen=True)
+class Container:
+    """The parts that every process needs; built once by `build_container`."""
+
+    settings: Settings
+    engine: Engine
+    sessions: sessionmaker[Session]
+    redis: "Redis"
+
+    @cached_property
+    def queue(self) -> JobQueue:
+        """Starts jobs."""
+        return JobQueue(self.redis)
+
+    @cached_property
+    def publisher(self) -> Publisher:
+        """Tells pages and workers what has been committed."""
+        return Publisher(self.redis)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """Open the one transaction of an entry point; its signals are sent after the commit."""
+        with transaction(self.sessions, self._send) as session:
+            yield session
+
+    def run_plan(self, *, hint: str | None = None, retry_from: UUID | None = None, by: UUID | None = None) -> RunPlan:
+        """Return how a new agent run is to go, by the settings of this process."""
+        settings = self.settings
+        return RunPlan(
+            planner=settings.run_planner,
+            max_steps=settings.max_steps,
+            timeout_ms=settings.run_timeout_ms,
+            model=None if settings.offline else settings.llm_model,
+            hint=hint,
+            retry_from=retry_from,
+            started_by=by,
+        )
+
+    def _send(self, signals: Signals) -> None:
+        self.publisher.publish(signals.events)
+        self.publisher.stop_runs(signals.stopped_runs)
+        self.publisher.docs_changed(signals.changed_docs)
+        for name, key in signals.jobs:
+            self.queue.enqueue(name, key)
+
+
+def build_container(settings: Settings) -> Container:
+    """Wire the parts on the services that `settings` names; nothing is connected before it is used."""
+    engine = make_engine(settings.database_url)
+    redis = Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=2)
+    return Container(settings, engine, make_sessions(engine), redis)

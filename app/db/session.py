@@ -1,0 +1,44 @@
+"""Engine, sessions and the one transaction that an entry point opens.
+
+Services take the session and never commit. What others must be told is noted as signals (`signals.py`) and sent once,
+after the commit, outside the transaction.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.db.signals import Signals, take_signals
+
+log = logging.getLogger(__name__)
+
+
+def make_engine(url: str, *, pool_size: int = 10) -> Engine:
+    """Return an engine on PostgreSQL in UTC that notices dead connections."""
+    return create_engine(
+        url, pool_size=pool_size, max_overflow=10, pool_pre_ping=True, connect_args={"options": "-c timezone=UTC"}
+    )
+
+
+def make_sessions(engine: Engine) -> sessionmaker[Session]:
+    """Return the session factory of one process."""
+    return sessionmaker(engine, expire_on_commit=False)
+
+
+@contextmanager
+def transaction(sessions: sessionmaker[Session], send: Callable[[Signals], None]) -> Iterator[Session]:
+    """Open a session, commit at the end, roll back on any error; after the commit hand its signals to `send`.
+
+    A `send` that fails is logged and undoes nothing: the sweeps make up for a lost signal.
+    """
+    with sessions() as session:
+        with session.begin():
+            yield session
+        noted = take_signals(session)
+    try:
+        send(noted)
+    except Exception:
+        log.exception("signals were not sent; the sweep will make up for it")

@@ -1,0 +1,20 @@
+"""Idempotency of what arrives."""
+
+from uuid import UUID
+
+from sqlalchemy import ForeignKey
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.base import Base, CreatedAt
+
+
+class IntakeKey(Base):
+    """A key that a source has used, with SHA-256 of its body: same body, same ticket; another body is refused."""
+
+    __tablename__ = "intake_keys"
+
+    source: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
+    digest: Mapped[str]
+    ticket_id: Mapped[UUID] = mapped_column(ForeignKey("tickets.id"))
+    created_at: Mapped[CreatedAt]

@@ -1,0 +1,30 @@
+"""Enqueue jobs by name. RQ only starts work: what must be done, and by whom, stands in PostgreSQL."""
+
+from uuid import UUID
+
+from redis import Redis
+from rq import Queue
+
+from app.db.signals import JobName
+
+RUNS, KNOWLEDGE, DELIVERY = "runs", "knowledge", "delivery"
+QUEUE_OF: dict[JobName, str] = {
+    JobName.EXECUTE_RUN: RUNS,
+    JobName.INGEST_DOCUMENT: KNOWLEDGE,
+    JobName.DELIVER_REPLY: DELIVERY,
+}
+JOB_TIMEOUT_S = 900
+"""RQ's own limit, a backstop only: every job ends by limits of its own long before."""
+
+
+class JobQueue:
+    """Starts jobs on Redis. Raises redis.RedisError when Redis is away; the sweep starts them later."""
+
+    def __init__(self, redis: "Redis") -> None:
+        self._redis = redis
+
+    def enqueue(self, name: JobName, key: UUID) -> None:
+        """Start the job `name` on the row `key`; a second delivery of the same job finds it done and stops."""
+        Queue(QUEUE_OF[name], connection=self._redis).enqueue_call(
+            name.value, args=(str(key),), timeout=JOB_TIMEOUT_S, result_ttl=60, failure_ttl=86_400
+        )

@@ -1,0 +1,75 @@
+"""Tells pages and workers what has been committed: the thread's stream, the feed, and the stop signal.
+
+Streams carry facts, never HTML, and may be wiped at any time: readers fill holes from PostgreSQL.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import orjson
+from redis import Redis
+
+from app.db.signals import EventFact
+
+FEED = "feed"
+STREAM_LENGTH = 1_000
+FEED_LENGTH = 10_000
+
+
+def thread_stream(thread_id: UUID) -> str:
+    """Return the key of a thread's stream; its entry ids are `<seq>-0`."""
+    return f"thread:{thread_id}"
+
+
+def draft_channel(thread_id: UUID) -> str:
+    """Return the Pub/Sub channel of a draft in the making; each message is `{"run": id, "text": all so far}`."""
+    return f"draft:{thread_id}"
+
+
+def stop_channel(run_id: UUID) -> str:
+    """Return the Pub/Sub channel that stops a run in whichever process drives it."""
+    return f"stop:{run_id}"
+
+
+def stream_entry(event: EventFact) -> dict[str, Any]:
+    """Return the fields of an event in its thread's stream."""
+    return {
+        "type": event.type,
+        "ticket": str(event.ticket_id),
+        "run": str(event.run_id or ""),
+        "payload": orjson.dumps(event.payload),
+    }
+
+
+def feed_entry(event: EventFact) -> dict[str, Any]:
+    """Return the hint that goes to the feed: that a ticket has changed, and up to which number."""
+    return {"thread": str(event.thread_id), "ticket": str(event.ticket_id), "seq": event.seq, "type": event.type}
+
+
+class Publisher:
+    """Publishes over one Redis client. Every call raises redis.RedisError when Redis is away."""
+
+    def __init__(self, redis: "Redis") -> None:
+        self._redis = redis
+
+    def publish(self, events: Sequence[EventFact]) -> None:
+        """Append events to their threads' streams and a hint each to the feed; publishing twice does no harm."""
+        if not events:
+            return
+        pipe = self._redis.pipeline(transaction=False)
+        for event in events:
+            stream = thread_stream(event.thread_id)
+            pipe.xadd(stream, stream_entry(event), id=f"{event.seq}-0", maxlen=STREAM_LENGTH, approximate=True)
+            pipe.xadd(FEED, feed_entry(event), maxlen=FEED_LENGTH, approximate=True)
+        pipe.execute(raise_on_error=False)
+
+    def stop_runs(self, run_ids: Sequence[UUID]) -> None:
+        """Tell the processes that drive these runs to stop now; the rows already say so."""
+        for run_id in run_ids:
+            self._redis.publish(stop_channel(run_id), b"")
+
+    def docs_changed(self, doc_ids: Sequence[UUID]) -> None:
+        """Tell knowledge pages that documents have moved on."""
+        for doc_id in doc_ids:
+            self._redis.xadd(FEED, {"doc": str(doc_id)}, maxlen=FEED_LENGTH, approximate=True)

@@ -1,0 +1,156 @@
+"""The one way to make a run and the one way to move it.
+
+The allowed moves are data. A move is a compare-and-set under the thread's lock; what it finds in another state it
+leaves alone and raises RunMoved, which says who moved the run, to what, and when. The executor's own moves are single
+guarded statements in `ledger.py`, built from the same table.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from app.db.signals import JobName, signals
+from app.errors import Conflict, NotFound
+from app.ids import new_id
+from app.runs.events import NewEvent, append_events
+from app.runs.models import ACTIVE, EventType, Run, RunStatus, Step
+from app.tickets.models import Thread, Ticket
+
+S = RunStatus
+_ENDS_BY_PERSON = frozenset({S.CANCELLED, S.SUPERSEDED})
+MOVES: Mapping[RunStatus, frozenset[RunStatus]] = {
+    S.CREATED: frozenset({S.RUNNING, S.FAILED}) | _ENDS_BY_PERSON,
+    S.RETRYING: frozenset({S.RUNNING, S.FAILED}) | _ENDS_BY_PERSON,
+    S.RUNNING: frozenset({S.WAITING_FOR_REVIEW, S.WAITING_FOR_ESCALATION, S.RETRYING, S.FAILED}) | _ENDS_BY_PERSON,
+    S.WAITING_FOR_REVIEW: frozenset({S.WAITING_FOR_ESCALATION, S.COMPLETED}) | _ENDS_BY_PERSON,
+    S.WAITING_FOR_ESCALATION: frozenset({S.WAITING_FOR_REVIEW, S.COMPLETED}) | _ENDS_BY_PERSON,
+    S.COMPLETED: frozenset(),
+    S.FAILED: frozenset(),
+    S.CANCELLED: frozenset(),
+    S.SUPERSEDED: frozenset(),
+}
+FINAL = frozenset(status for status, targets in MOVES.items() if not targets)
+
+
+def sources(target: RunStatus) -> tuple[RunStatus, ...]:
+    """Return the states from which a run may move to `target`."""
+    return tuple(status for status, targets in MOVES.items() if target in targets)
+
+
+class RunMoved(Conflict):
+    """The run is not in a state that allows the move. `status`, `by` (staff id) and `at` say what it is in and why."""
+
+    code = "run_moved"
+
+    def __init__(self, run_id: UUID, status: str, by: UUID | None, at: datetime | None) -> None:
+        super().__init__("Someone was faster: this run is already %(status)s.", status=status)
+        self.run_id = run_id
+        self.run_status = status
+        self.by = by
+        self.at = at
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """How a new run is to go: limits from the settings, origin from the caller.
+
+    `status` is created, or waiting_for_review for a reply that a person writes (planner `manual`).
+    """
+
+    planner: Literal["model", "rule", "manual"]
+    max_steps: int
+    timeout_ms: int
+    model: str | None = None
+    hint: str | None = None
+    retry_from: UUID | None = None
+    started_by: UUID | None = None
+
+
+def active_run(session: Session, thread_id: UUID) -> Run | None:
+    """Return the thread's active run, if it has one; there is at most one."""
+    return session.scalar(select(Run).where(Run.thread_id == thread_id, Run.status.in_(ACTIVE)))
+
+
+def create_run(session: Session, thread: Thread, ticket: Ticket, plan: RunPlan) -> Run:
+    """Create the thread's next run with its run_created event; a worker is told after the commit.
+
+    The thread must be locked or new, and have no active run (the partial unique index refuses a second one).
+    """
+    manual = plan.planner == "manual"
+    run = Run(
+        id=new_id(),
+        thread_id=thread.id,
+        ticket_id=ticket.id,
+        status=S.WAITING_FOR_REVIEW if manual else S.CREATED,
+        planner=plan.planner,
+        max_steps=plan.max_steps,
+        timeout_ms=plan.timeout_ms,
+        model_planned=plan.model,
+        hint=plan.hint,
+        retry_from=plan.retry_from,
+        last_customer_message_id=ticket.last_customer_message_id,
+        moved_by=plan.started_by,
+    )
+    session.add(run)
+    session.flush()
+    append_events(session, thread, [NewEvent(EventType.RUN_CREATED, run.id, {"planner": plan.planner})])
+    if not manual:
+        signals(session).jobs.append((JobName.EXECUTE_RUN, run.id))
+    return run
+
+
+def move_run(
+    session: Session,
+    thread: Thread,
+    run_id: UUID,
+    target: RunStatus,
+    events: Sequence[NewEvent],
+    *,
+    by: UUID | None = None,
+    error_code: str | None = None,
+    error_message: str | None = None,
+) -> Run:
+    """Move a run of a locked thread to `target` and append `events`; returns the run as it is now.
+
+    A final move ends the run and closes its open steps; workers that hold the run are signalled after the commit.
+    Raises RunMoved when the run's state does not allow it, NotFound when the thread has no such run.
+    """
+    final = target in FINAL
+    moved = session.scalar(
+        update(Run)
+        .where(Run.id == run_id, Run.thread_id == thread.id, Run.status.in_(sources(target)))
+        .values(
+            status=target,
+            moved_by=by,
+            moved_at=func.now(),
+            error_code=error_code,
+            error_message=error_message,
+            ended_at=func.now() if final else None,
+            lease_until=None,
+        )
+        .returning(Run)
+        .execution_options(populate_existing=True)
+    )
+    if moved is None:
+        raise _refusal(session, thread, run_id)
+    if final:
+        session.execute(
+            update(Step)
+            .where(Step.run_id == run_id, Step.ended_at.is_(None))
+            .values(ended_at=func.now(), error_code=target.value)
+        )
+        signals(session).stopped_runs.append(run_id)
+    append_events(session, thread, events)
+    return moved
+
+
+def _refusal(session: Session, thread: Thread, run_id: UUID) -> Conflict | NotFound:
+    run = session.get(Run, run_id, populate_existing=True)
+    if run is None or run.thread_id != thread.id:
+        return NotFound("There is no such run.")
+    return RunMoved(run_id, run.status, run.moved_by, run.moved_at or run.ended_at)
