@@ -4,7 +4,6 @@ Streams carry facts, never HTML, and may be wiped at any time: readers fill hole
 """
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 import orjson
@@ -12,6 +11,9 @@ from redis import Redis
 
 from app.db.signals import EventFact
 
+Entry = dict[
+    bytes | bytearray | memoryview[int] | str | int | float, bytes | bytearray | memoryview[int] | str | int | float
+]
 FEED = "feed"
 STREAM_LENGTH = 1_000
 FEED_LENGTH = 10_000
@@ -32,7 +34,7 @@ def stop_channel(run_id: UUID) -> str:
     return f"stop:{run_id}"
 
 
-def stream_entry(event: EventFact) -> dict[str, Any]:
+def stream_entry(event: EventFact) -> Entry:
     """Return the fields of an event in its thread's stream."""
     return {
         "type": event.type,
@@ -42,7 +44,7 @@ def stream_entry(event: EventFact) -> dict[str, Any]:
     }
 
 
-def feed_entry(event: EventFact) -> dict[str, Any]:
+def feed_entry(event: EventFact) -> Entry:
     """Return the hint that goes to the feed: that a ticket has changed, and up to which number."""
     return {"thread": str(event.thread_id), "ticket": str(event.ticket_id), "seq": event.seq, "type": event.type}
 
