@@ -4,6 +4,7 @@ Streams carry facts, never HTML, and may be wiped at any time: readers fill hole
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 from uuid import UUID
 
 import orjson
@@ -11,9 +12,8 @@ from redis import Redis
 
 from app.db.signals import EventFact
 
-Entry = dict[
-    bytes | bytearray | memoryview[int] | str | int | float, bytes | bytearray | memoryview[int] | str | int | float
-]
+Field: TypeAlias = "bytes | bytearray | memoryview[int] | str | int | float"
+Entry: TypeAlias = "dict[Field, Field]"
 FEED = "feed"
 STREAM_LENGTH = 1_000
 FEED_LENGTH = 10_000
