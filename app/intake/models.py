@@ -16,5 +16,6 @@ class IntakeKey(Base):
     source: Mapped[str] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(primary_key=True)
     digest: Mapped[str]
-    ticket_id: Mapped[UUID] = mapped_column(ForeignKey("tickets.id"))
+    # Checked at the commit: the key is taken before the ticket is made.
+    ticket_id: Mapped[UUID] = mapped_column(ForeignKey("tickets.id", deferrable=True, initially="DEFERRED"))
     created_at: Mapped[CreatedAt]

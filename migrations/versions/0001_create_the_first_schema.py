@@ -84,6 +84,8 @@ def upgrade() -> None:
     sa.Column('content_hash', sa.Text(), nullable=False),
     sa.Column('chunk_count', sa.Integer(), nullable=False),
     sa.Column('embedded_count', sa.Integer(), nullable=False),
+    sa.Column('term_count', sa.Integer(), nullable=False),
+    sa.Column('leased_until', sa.DateTime(timezone=True), nullable=True),
     sa.Column('error', sa.Text(), nullable=True),
     sa.Column('attributes', postgresql.JSONB(astext_type=sa.Text()), nullable=False),
     sa.Column('uploaded_by', sa.Uuid(), nullable=True),
@@ -138,7 +140,7 @@ def upgrade() -> None:
     sa.Column('digest', sa.Text(), nullable=False),
     sa.Column('ticket_id', sa.Uuid(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), server_default=sa.text('now()'), nullable=False),
-    sa.ForeignKeyConstraint(['ticket_id'], ['tickets.id'], name=op.f('fk_intake_keys_ticket_id')),
+    sa.ForeignKeyConstraint(['ticket_id'], ['tickets.id'], name=op.f('fk_intake_keys_ticket_id'), initially='DEFERRED', deferrable=True),
     sa.PrimaryKeyConstraint('source', 'key', name=op.f('pk_intake_keys'))
     )
     op.create_table('knowledge_chunks',
@@ -154,6 +156,7 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('id', name=op.f('pk_knowledge_chunks')),
     sa.UniqueConstraint('doc_id', 'ordinal', name=op.f('uq_knowledge_chunks_doc_id_ordinal'))
     )
+    op.create_index('ix_knowledge_chunks_content_hash', 'knowledge_chunks', ['content_hash'], unique=False)
     op.create_table('threads',
     sa.Column('id', sa.Uuid(), nullable=False),
     sa.Column('ticket_id', sa.Uuid(), nullable=False),
@@ -191,9 +194,10 @@ def upgrade() -> None:
     op.create_table('postings',
     sa.Column('term', sa.Text(), nullable=False),
     sa.Column('chunk_id', sa.Uuid(), nullable=False),
-    sa.Column('weight', sa.Double(), nullable=False),
+    sa.Column('frequency', sa.Integer(), nullable=False),
+    sa.Column('length', sa.Integer(), nullable=False),
     sa.ForeignKeyConstraint(['chunk_id'], ['knowledge_chunks.id'], name=op.f('fk_postings_chunk_id'), ondelete='CASCADE'),
-    sa.PrimaryKeyConstraint('term', 'chunk_id', name=op.f('pk_postings'))
+    sa.PrimaryKeyConstraint('term', 'chunk_id', name=op.f('pk_postings'), postgresql_include=['frequency', 'length'])
     )
     op.create_index('ix_postings_chunk_id', 'postings', ['chunk_id'], unique=False)
     op.create_table('runs',

@@ -1,0 +1,21 @@
+"""What counts as text that we keep: one normal form, no control characters."""
+
+import unicodedata
+
+_LINE_CONTROLS = frozenset("\n\t")
+
+
+def normal_form(raw: str) -> str:
+    """Return `raw` in NFC with `\\n` line ends and no blank edges; doing it twice changes nothing."""
+    return unicodedata.normalize("NFC", raw.replace("\r\n", "\n").replace("\r", "\n")).strip()
+
+
+def has_controls(text: str, *, lines: bool) -> bool:
+    """Say whether `text` holds control characters or halves of a surrogate pair; `lines` lets \\n and \\t pass."""
+    allowed = _LINE_CONTROLS if lines else frozenset()
+    return any(char not in allowed and unicodedata.category(char) in ("Cc", "Cs") for char in text)
+
+
+def is_blank(text: str) -> bool:
+    """Say whether nothing of `text` can be seen: only blanks and format characters such as a zero-width space."""
+    return all(char.isspace() or unicodedata.category(char) in ("Cf", "Cc") for char in text)
