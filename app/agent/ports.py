@@ -4,7 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pydantic import BaseModel
+
 from app.agent.skill import CallLog
+from app.agent.steps import Outcome
 from app.agent.values import Classification, Draft, Observation, SearchResult, TicketFacts
 
 
@@ -68,3 +71,43 @@ class Drafter(Protocol):
 
 class ModelUnavailable(Exception):
     """No model answers: the run fails with these plain words and can be retried."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a finished step has made; `facts` is the summary of it as JSON text."""
+
+    skill: str
+    value: BaseModel
+    facts: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepError:
+    """Why a step failed: a code, and plain words for the planner and the record."""
+
+    code: str
+    message: str
+
+
+class RunLost(Exception):
+    """The run is no longer ours: it was cancelled, superseded or taken over. Nothing was written; stop silently."""
+
+
+class Journal(Protocol):
+    """Records one run. Each method is one guarded write and raises RunLost when the guard refuses it.
+
+    `calls` are the model calls paid since the last write; they are kept whatever the guard says.
+    """
+
+    async def step_started(self, number: int, skill: str, arguments: str, calls: CallLog) -> None:
+        """Record that step `number` begins, before it has any effect; `arguments` is JSON text."""
+
+    async def step_finished(self, number: int, result: StepResult, outcome: Outcome, calls: CallLog) -> None:
+        """Record the result, what the run knows now, and where the outcome moves the run."""
+
+    async def step_failed(self, number: int, error: StepError, outcome: Outcome, calls: CallLog) -> None:
+        """Record the failure, what the run knows now, and where the outcome moves the run."""
+
+    async def ended(self, outcome: Outcome, calls: CallLog) -> None:
+        """Record an outcome that came between two steps."""

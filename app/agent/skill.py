@@ -4,7 +4,7 @@ A skill returns its result, or raises `SkillFailed` (the model may react), or `E
 Anything else is a system error and fails the run.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import ClassVar, Protocol, TypeVar
@@ -15,6 +15,8 @@ from app.agent.values import Observation
 
 P = TypeVar("P", bound=BaseModel, contravariant=True)
 R = TypeVar("R", bound=BaseModel)
+Facts = Mapping[str, str | int | float | bool | list[str] | None]
+"""Small facts about a result, as JSON values: what the planner is told, and what the page makes a sentence of."""
 
 
 class Level(IntEnum):
@@ -110,5 +112,5 @@ class Skill(Protocol[P, R]):
     def absorb(self, observation: Observation, result: R) -> Observation:
         """Return the observation with this result in it."""
 
-    def summarize(self, result: R) -> str:
-        """Return what the planner is told: facts about the result, never knowledge text."""
+    def summarize(self, result: R) -> Facts:
+        """Return the facts about the result, never knowledge text."""

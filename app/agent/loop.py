@@ -1,0 +1,121 @@
+"""The one loop: observe, plan, act, result, until an outcome ends the run.
+
+It knows no database, queue or model: those are ports. Errors of a skill are data that the planner sees; what is not
+SkillFailed or Escalation is a system error and leaves the loop. Every effect is recorded before it happens.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from pydantic_core import to_json
+
+from app.agent.admission import Admitted, AnySkill, Refused, admit, offers
+from app.agent.ports import CallSkill, Finish, Journal, Planner, StepError, StepResult
+from app.agent.skill import CallLog, Escalation, SkillContext, SkillFailed
+from app.agent.steps import (
+    Continue,
+    DraftReady,
+    Escalate,
+    Outcome,
+    after_failure,
+    after_finish,
+    after_result,
+    within_budget,
+)
+from app.agent.values import Observation, ToolMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """The parts that a run is driven by: the planners by name, and the skills."""
+
+    planners: Mapping[str, Planner]
+    skills: Sequence[AnySkill]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPorts:
+    """What one run talks to. `skill_timeout_s` limits each skill, in seconds."""
+
+    planner: Planner
+    skills: Sequence[AnySkill]
+    journal: Journal
+    calls: CallLog
+    show_draft: Callable[[str], Awaitable[None]]
+    skill_timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a run begins: what it knows, the last step number used, and the steps that it may still take."""
+
+    observation: Observation
+    last_step: int
+    steps_left: int
+
+
+async def drive(start: Start, ports: RunPorts) -> DraftReady | Escalate:
+    """Drive a run to its draft or to a person.
+
+    Raises RunLost when the run is no longer ours, ModelUnavailable, TimeoutError when a skill takes too long, and
+    whatever else a port raises.
+    """
+    outcome: Outcome = within_budget(Continue(start.observation), start.steps_left)
+    number, last = start.last_step, start.last_step + start.steps_left
+    if isinstance(outcome, Escalate):
+        await ports.journal.ended(outcome, ports.calls)
+    while isinstance(outcome, Continue):
+        observation = outcome.observation
+        plan = await ports.planner.plan(observation, offers(ports.skills, observation), ports.calls)
+        match plan:
+            case CallSkill():
+                number += 1
+                outcome = await _step(number, last - number, plan, observation, ports)
+            case Finish():
+                outcome = after_finish(observation)
+                await ports.journal.ended(outcome, ports.calls)
+            case _ as never:
+                assert_never(never)
+    return outcome
+
+
+async def _step(number: int, steps_left: int, plan: CallSkill, observation: Observation, ports: RunPorts) -> Outcome:
+    """Take one step: check the call, record its start, run the skill, record its end."""
+    call = admit(plan, ports.skills, observation)
+    await ports.journal.step_started(number, call.name, call.arguments, ports.calls)
+    outcome: Outcome
+    try:
+        result, learnt = await _act(call, observation, ports)
+    except SkillFailed as failure:
+        error = StepError(failure.code, failure.message)
+        outcome = within_budget(after_failure(_with_turn(observation, call, _words(error), failed=True)), steps_left)
+    except Escalation as escalation:
+        error = StepError("escalated", escalation.reason)
+        outcome = Escalate(_with_turn(observation, call, _words(error), failed=True), escalation.reason)
+    else:
+        outcome = within_budget(after_result(_with_turn(learnt, call, result.facts, failed=False)), steps_left)
+        await ports.journal.step_finished(number, result, outcome, ports.calls)
+        return outcome
+    await ports.journal.step_failed(number, error, outcome, ports.calls)
+    return outcome
+
+
+async def _act(call: Admitted | Refused, observation: Observation, ports: RunPorts) -> tuple[StepResult, Observation]:
+    if isinstance(call, Refused):
+        raise SkillFailed(call.code, call.message)
+    skill = call.skill
+    async with asyncio.timeout(ports.skill_timeout_s):
+        value = await skill.run(call.params, SkillContext(observation, ports.calls, ports.show_draft))
+    facts = to_json(skill.summarize(value)).decode()
+    return StepResult(skill.name, value, facts), skill.absorb(observation, value)
+
+
+def _with_turn(learnt: Observation, call: Admitted | Refused, summary: str, *, failed: bool) -> Observation:
+    turn = ToolMessage(skill=call.name, arguments=call.arguments, summary=summary, failed=failed)
+    return learnt.model_copy(update={"turns": (*learnt.turns, turn)})
+
+
+def _words(error: StepError) -> str:
+    return to_json({"error": error.code, "message": error.message}).decode()
