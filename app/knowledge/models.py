@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from pgvector.sqlalchemy import Vector
-from sqlalchemy import ForeignKey, Index, LargeBinary, UniqueConstraint, text
+from sqlalchemy import ForeignKey, Index, LargeBinary, PrimaryKeyConstraint, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.base import Base, CreatedAt, Key
@@ -27,7 +27,8 @@ class DocState(StrEnum):
 class KnowledgeDoc(Base):
     """One version of a document. `name` (the file's name) is the same across versions; one version is active.
 
-    Versions are archived, never deleted, so that a sent reply's citation can be traced.
+    Versions are archived, never deleted, so that a sent reply's citation can be traced. `leased_until` is when the
+    job that works on it is taken for dead; `term_count` is the length of all its chunks in index terms.
     """
 
     __tablename__ = "knowledge_docs"
@@ -45,6 +46,8 @@ class KnowledgeDoc(Base):
     content_hash: Mapped[str]
     chunk_count: Mapped[int] = mapped_column(default=0)
     embedded_count: Mapped[int] = mapped_column(default=0)
+    term_count: Mapped[int] = mapped_column(default=0)
+    leased_until: Mapped[datetime | None]
     error: Mapped[str | None]
     attributes: Mapped[dict[str, Any]] = mapped_column(default=dict)
     uploaded_by: Mapped[UUID | None] = mapped_column(ForeignKey("staff.id"))
@@ -54,10 +57,13 @@ class KnowledgeDoc(Base):
 
 
 class KnowledgeChunk(Base):
-    """A piece to find. `text` is the piece, `section` the surrounding text to answer with; `length` in characters."""
+    """A piece to find. `text` is the piece, `section` the surrounding text to answer with; `length` in characters.
+
+    `content_hash` is of what is embedded (title, heading, text): equal hashes share one vector.
+    """
 
     __tablename__ = "knowledge_chunks"
-    __table_args__ = (UniqueConstraint("doc_id", "ordinal"),)
+    __table_args__ = (UniqueConstraint("doc_id", "ordinal"), Index("ix_knowledge_chunks_content_hash", "content_hash"))
 
     id: Mapped[Key]
     doc_id: Mapped[UUID] = mapped_column(ForeignKey("knowledge_docs.id", ondelete="CASCADE"))
@@ -80,14 +86,21 @@ class ChunkEmbedding(Base):
 
 
 class Posting(Base):
-    """A term of a chunk with the BM25 weight that needs no corpus statistics: tf*(k1+1)/(tf+k1*(1-b+b*len/avglen))."""
+    """A term of an active chunk: how often it stands there, and the chunk's length in terms.
+
+    The BM25 weight is computed when searching, so that it is right for the base as it is then, however it has grown.
+    """
 
     __tablename__ = "postings"
-    __table_args__ = (Index("ix_postings_chunk_id", "chunk_id"),)
+    __table_args__ = (
+        PrimaryKeyConstraint("term", "chunk_id", postgresql_include=["frequency", "length"]),
+        Index("ix_postings_chunk_id", "chunk_id"),
+    )
 
-    term: Mapped[str] = mapped_column(primary_key=True)
-    chunk_id: Mapped[UUID] = mapped_column(ForeignKey("knowledge_chunks.id", ondelete="CASCADE"), primary_key=True)
-    weight: Mapped[float]
+    term: Mapped[str]
+    chunk_id: Mapped[UUID] = mapped_column(ForeignKey("knowledge_chunks.id", ondelete="CASCADE"))
+    frequency: Mapped[int]
+    length: Mapped[int]
 
 
 class TermStatistic(Base):
