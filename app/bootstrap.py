@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.db.session import make_engine, make_sessions, transaction
 from app.db.signals import Signals
+from app.live.hub import Hub
 from app.live.job_queue import JobQueue
 from app.live.publisher import Publisher
 from app.runs.lifecycle import RunPlan
@@ -36,6 +37,11 @@ class Container:
     def publisher(self) -> Publisher:
         """Tells pages and workers what has been committed."""
         return Publisher(self.redis)
+
+    @cached_property
+    def hub(self) -> Hub:
+        """Hears what is published, for all pages that this process serves; used by the web only."""
+        return Hub(self.settings.redis_url)
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:

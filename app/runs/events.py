@@ -56,3 +56,16 @@ def append_events(session: Session, thread: Thread, events: Sequence[NewEvent]) 
             EventFact(thread.id, thread.ticket_id, thread.last_seq, event.type, event.run_id, event.payload)
         )
     session.flush()
+
+
+def events_after(session: Session, thread_id: UUID, after: int) -> list[EventFact]:
+    """Return the events of a thread after the number `after`, in order, as streams carry them."""
+    rows = session.execute(
+        select(Event, Thread.ticket_id)
+        .join(Thread, Thread.id == Event.thread_id)
+        .where(Event.thread_id == thread_id, Event.seq > after)
+        .order_by(Event.seq)
+    )
+    return [
+        EventFact(thread_id, ticket_id, event.seq, event.type, event.run_id, event.payload) for event, ticket_id in rows
+    ]
