@@ -1,0 +1,225 @@
+"""One client for any OpenAI-compatible chat model: function calling, JSON answers, streamed JSON answers.
+
+Every attempt is put on the CallLog whatever becomes of it. The SDK never retries by itself: an attempt that is not
+counted would be paid for and not seen.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from json import JSONDecodeError
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import openai
+from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageParam
+from openai.types.chat.chat_completion import Choice
+from pydantic import BaseModel
+
+from app.agent.ports import ModelUnavailable
+from app.agent.skill import CallLog, SkillFailed
+from app.llm.answers import check_finish, read_answer, tool_params
+from app.llm.failures import BROKE_OFF, NOT_UNDERSTOOD, CallFailed, read_failure
+from app.llm.metering import Meter
+from app.settings import Settings
+
+PLAN_TEMPERATURE = 0.1
+WRITE_TEMPERATURE = 0.3
+CONNECT_TIMEOUT_S = 5.0
+NO_REASON = "none"
+MAX_ANSWER_CHARS = 32_000
+"""A model that babbles on is cut off here."""
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What is asked: `task` and `prompt_version` go on record with the call."""
+
+    task: str
+    prompt_version: str
+    messages: tuple[ChatCompletionMessageParam, ...]
+
+    @property
+    def text(self) -> str:
+        """All of the content, for estimates."""
+        return "\n".join(str(message.get("content") or "") for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function on offer; `parameters` is its JSON schema as text."""
+
+    name: str
+    description: str
+    parameters: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """The function that the model wants called; `arguments` is text, not yet validated."""
+
+    name: str
+    arguments: str
+
+
+class ChatClient:
+    """Talks to one endpoint. One per process, used from one event loop for its whole life."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._model = settings.llm_model
+        self._limit_s = settings.llm_timeout_s
+        self._provider = urlsplit(settings.llm_base_url).hostname or "unknown"
+        self._sdk = openai.AsyncOpenAI(
+            base_url=settings.llm_base_url,
+            # Local servers take no key, but the SDK insists on one.
+            api_key=settings.llm_api_key.get_secret_value() or "unset",
+            max_retries=0,
+            timeout=openai.Timeout(self._limit_s, connect=min(CONNECT_TIMEOUT_S, self._limit_s)),
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._sdk.close()
+
+    async def choose_tool(self, request: ChatRequest, tools: Sequence[Tool], calls: CallLog) -> ToolChoice | None:
+        """Return the first function that the model calls, or None when it calls none. Raises ModelUnavailable."""
+
+        async def send(meter: Meter) -> ToolChoice | None:
+            completion = await self._sdk.chat.completions.create(
+                model=self._model,
+                messages=request.messages,
+                temperature=PLAN_TEMPERATURE,
+                tools=tool_params([(tool.name, tool.description, tool.parameters) for tool in tools]),
+            )
+            choice = _note(completion, meter)
+            for call in choice.message.tool_calls or ():
+                if call.type == "function":
+                    meter.see(call.function.arguments or "")
+                    return ToolChoice(call.function.name, call.function.arguments or "{}")
+            check_finish(meter.finish_reason)
+            return None
+
+        return await self._call(request, calls, send)
+
+    async def complete_json(self, request: ChatRequest, shape: type[M], calls: CallLog) -> M:
+        """Return the answer as `shape`. Raises ModelUnavailable, or SkillFailed when the answer does not fit."""
+
+        async def send(meter: Meter) -> M:
+            completion = await self._sdk.chat.completions.create(
+                model=self._model,
+                messages=request.messages,
+                temperature=WRITE_TEMPERATURE,
+                response_format={"type": "json_object"},
+            )
+            _note(completion, meter)
+            check_finish(meter.finish_reason)
+            return read_answer(meter.answer, shape)
+
+        return await self._call(request, calls, send)
+
+    async def stream_json(
+        self, request: ChatRequest, shape: type[M], on_text: Callable[[str], Awaitable[None]], calls: CallLog
+    ) -> M:
+        """Like `complete_json`, and `on_text` is given the whole raw answer so far each time it has grown."""
+
+        async def send(meter: Meter) -> M:
+            stream = await self._sdk.chat.completions.create(
+                model=self._model,
+                messages=request.messages,
+                temperature=WRITE_TEMPERATURE,
+                response_format={"type": "json_object"},
+                stream=True,
+                stream_options={"include_usage": True},
+            )
+            meter.finish_reason = NO_REASON
+            async with stream:
+                async for chunk in stream:
+                    if _note_piece(chunk, meter):
+                        await on_text(meter.answer)
+            return _finish_stream(meter, shape)
+
+        return await self._call(request, calls, send)
+
+    async def _call(self, request: ChatRequest, calls: CallLog, send: Callable[[Meter], Awaitable[T]]) -> T:
+        """Make one attempt, and a second one only where the first can't have cost or shown anything."""
+        try:
+            return await self._attempt(request, calls, send, 1)
+        except CallFailed as failed:
+            first = failed
+        if first.retry_after_s is None:
+            raise ModelUnavailable(first.message)
+        await asyncio.sleep(first.retry_after_s)
+        try:
+            return await self._attempt(request, calls, send, 2)
+        except CallFailed as second:
+            raise ModelUnavailable(second.message) from None
+
+    async def _attempt(
+        self, request: ChatRequest, calls: CallLog, send: Callable[[Meter], Awaitable[T]], attempt: int
+    ) -> T:
+        meter = Meter(request.task, self._provider, self._model, attempt, request.prompt_version, request.text)
+        try:
+            async with asyncio.timeout(self._limit_s):
+                return await send(meter)
+        except asyncio.CancelledError:
+            meter.end("cancelled")
+            raise
+        except SkillFailed as failed:
+            meter.error = failed.code
+            raise
+        except CallFailed as failed:
+            meter.end("error", failed.code)
+            raise
+        except (openai.OpenAIError, TimeoutError, JSONDecodeError) as error:
+            failure = read_failure(error)
+            meter.end("error", failure.code)
+            logger.warning("model call failed: task=%s provider=%s code=%s", request.task, self._provider, failure.code)
+            # The SDK's errors quote addresses and bodies: they end here.
+            raise failure from None
+        finally:
+            calls.add(meter.call())
+
+
+def _note(completion: object, meter: Meter) -> Choice:
+    """Note what a whole answer says and return its first choice."""
+    if not isinstance(completion, ChatCompletion) or not completion.choices:
+        raise CallFailed("unreadable", NOT_UNDERSTOOD)
+    choice = completion.choices[0]
+    meter.usage = completion.usage
+    meter.finish_reason = choice.finish_reason or NO_REASON
+    meter.see(choice.message.content or "")
+    return choice
+
+
+def _note_piece(chunk: object, meter: Meter) -> bool:
+    """Note what a piece of a streamed answer says; True when the answer has grown."""
+    if not isinstance(chunk, ChatCompletionChunk):
+        raise CallFailed("unreadable", NOT_UNDERSTOOD)
+    meter.usage = chunk.usage or meter.usage
+    if not chunk.choices:
+        return False
+    choice = chunk.choices[0]
+    meter.finish_reason = choice.finish_reason or meter.finish_reason
+    piece = choice.delta.content
+    if not piece:
+        return False
+    meter.see(piece)
+    if len(meter.answer) > MAX_ANSWER_CHARS:
+        raise SkillFailed("model_output_too_long", "The model's answer is far too long.")
+    return True
+
+
+def _finish_stream(meter: Meter, shape: type[M]) -> M:
+    """Read the whole answer. A stream that ends without saying why has broken off, unless the answer is complete."""
+    if meter.finish_reason != NO_REASON:
+        check_finish(meter.finish_reason)
+        return read_answer(meter.answer, shape)
+    try:
+        return read_answer(meter.answer, shape)
+    except SkillFailed:
+        raise CallFailed("broke_off", BROKE_OFF) from None
