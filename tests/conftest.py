@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from alembic import command
 from alembic.config import Config
@@ -25,6 +26,8 @@ from app.db.session import make_engine
 from app.embedded import EmbeddedServices, ServiceUrls
 from app.settings import ROOT, Settings
 from app.staff.models import Role
+from dev.browser import get_chromium
+from dev.translations import compile_catalogues
 from tests.factories import PASSWORD, make_staff
 
 if TYPE_CHECKING:
@@ -34,17 +37,34 @@ Login = Callable[..., FlaskClient]
 
 
 def pytest_configure() -> None:
-    """Take the developer's own settings out of the environment, so that a test means the same everywhere."""
+    """Take the developer's own settings out of the environment: a test means the same everywhere. Compile texts."""
     for name in Settings.model_fields:
         os.environ.pop(name.upper(), None)  # noqa: TID251 - cleans what Settings would read
+    compile_catalogues()
 
 
 @pytest.fixture(scope="session")
 def var_dir() -> "Generator[Path]":
     """A folder of this pytest session, with a path short enough for sockets."""
-    folder = Path(tempfile.mkdtemp(prefix="dd-"))
+    _clear_up_after_killed_sessions()
+    folder = Path(tempfile.mkdtemp(prefix=f"dd-{os.getpid()}-"))
     yield folder
     shutil.rmtree(folder)
+
+
+def _clear_up_after_killed_sessions() -> None:
+    """Stop the servers of pytest sessions that were killed before they could do so themselves."""
+    for folder in Path(tempfile.gettempdir()).glob("dd-*-*"):
+        pid = folder.name.split("-")[1]
+        if pid.isdigit() and folder.stat().st_uid == os.geteuid() and not psutil.pid_exists(int(pid)):
+            EmbeddedServices(folder).stop()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    """The Chromium that browser tests drive; got by `make test` when there is none. No browser is an error, no skip."""
+    return get_chromium()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,1 @@
+"""What developers and a first trial need around the product: set-up, launcher, browser. Nothing in `app` imports it."""
