@@ -24,7 +24,13 @@ class JobQueue:
         self._redis = redis
 
     def enqueue(self, name: JobName, key: UUID) -> None:
-        """Start the job `name` on the row `key`; a second delivery of the same job finds it done and stops."""
-        Queue(QUEUE_OF[name], connection=self._redis).enqueue_call(
-            name.value, args=(str(key),), timeout=JOB_TIMEOUT_S, result_ttl=60, failure_ttl=86_400
-        )
+        """Start the job `name` on the row `key`, whose id is the job's id too.
+
+        A job that waits in its queue already is left there, so that a sweep may call this every time it looks; a second
+        delivery of a job finds the row done, or in other hands, and stops.
+        """
+        queue, job_id = Queue(QUEUE_OF[name], connection=self._redis), str(key)
+        if self._redis.lpos(queue.key, job_id) is None:
+            queue.enqueue_call(
+                name.value, args=(job_id,), job_id=job_id, timeout=JOB_TIMEOUT_S, result_ttl=60, failure_ttl=86_400
+            )

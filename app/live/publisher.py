@@ -9,6 +9,8 @@ from uuid import UUID
 
 import orjson
 from redis import Redis
+from redis.asyncio.client import Pipeline as AsyncPipeline
+from redis.client import Pipeline
 
 from app.db.signals import EventFact
 
@@ -49,6 +51,17 @@ def feed_entry(event: EventFact) -> Entry:
     return {"thread": str(event.thread_id), "ticket": str(event.ticket_id), "seq": event.seq, "type": event.type}
 
 
+def queue_events(pipe: "Pipeline | AsyncPipeline", events: Sequence[EventFact]) -> None:
+    """Queue what publishes these events: an entry in their threads' streams and a hint each in the feed.
+
+    Run the pipeline with `raise_on_error=False`: a stream refuses an entry that it has already, and that is right.
+    """
+    for event in events:
+        stream = thread_stream(event.thread_id)
+        pipe.xadd(stream, stream_entry(event), id=f"{event.seq}-0", maxlen=STREAM_LENGTH, approximate=True)
+        pipe.xadd(FEED, feed_entry(event), maxlen=FEED_LENGTH, approximate=True)
+
+
 class Publisher:
     """Publishes over one Redis client. Every call raises redis.RedisError when Redis is away."""
 
@@ -60,11 +73,15 @@ class Publisher:
         if not events:
             return
         pipe = self._redis.pipeline(transaction=False)
-        for event in events:
-            stream = thread_stream(event.thread_id)
-            pipe.xadd(stream, stream_entry(event), id=f"{event.seq}-0", maxlen=STREAM_LENGTH, approximate=True)
-            pipe.xadd(FEED, feed_entry(event), maxlen=FEED_LENGTH, approximate=True)
+        queue_events(pipe, events)
         pipe.execute(raise_on_error=False)
+
+    def last_published(self, thread_id: UUID) -> int:
+        """Return the number of the newest event that a thread's stream has; 0 when the stream is empty."""
+        for entry_id, _ in self._redis.xrevrange(thread_stream(thread_id), count=1):
+            if isinstance(entry_id, bytes):
+                return int(entry_id.partition(b"-")[0])
+        return 0
 
     def stop_runs(self, run_ids: Sequence[UUID]) -> None:
         """Tell the processes that drive these runs to stop now; the rows already say so."""

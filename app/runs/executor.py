@@ -1,0 +1,118 @@
+"""Executes one run: claims it, drives the agent, and brings every ending to a true state with a reason."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+import psycopg
+
+from app.agent.loop import Agent, RunPorts, Start, drive
+from app.agent.ports import ModelUnavailable, RunLost
+from app.agent.skill import CallLog
+from app.logs import log_context
+from app.msgids import msgid
+from app.runs.journal import RunJournal
+from app.runs.leases import HeldRuns
+from app.runs.ledger import Claimed, Ledger
+from app.runs.resume import first_observation
+
+log = logging.getLogger(__name__)
+
+MODEL_UNAVAILABLE = msgid("No model answers at the moment.")
+TIMED_OUT = msgid("The run took too long.")
+UNEXPECTED = msgid("Something went wrong inside; the log has the details.")
+
+
+class Executor:
+    """Drives runs on one asyncio loop; as many at a time as call `execute`."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        agent: Agent,
+        held: HeldRuns,
+        *,
+        owner: str,
+        skill_timeout_s: float,
+        handed_back: Callable[[UUID], None],
+    ) -> None:
+        """`owner` names this process in leases; `handed_back` is told the runs that another process must go on with."""
+        self._ledger = ledger
+        self._agent = agent
+        self._held = held
+        self._owner = owner
+        self._skill_timeout_s = skill_timeout_s
+        self._handed_back = handed_back
+
+    async def execute(self, run_id: UUID) -> None:
+        """Drive a run to where it waits for a person or ends; return at once if it does not wait for a worker."""
+        with log_context(f"run={run_id}"):
+            claimed = await self._ledger.claim(run_id, self._owner)
+            if claimed is None:
+                log.info("not claimed: someone has it, or it has ended")
+                return
+            try:
+                with self._held.hold(run_id, claimed.fence):
+                    await self._drive(claimed)
+            finally:
+                self._ledger.publisher.forget(claimed.thread_id)
+
+    async def _drive(self, claimed: Claimed) -> None:
+        journal, calls = RunJournal(self._ledger, claimed), CallLog()
+        try:
+            async with asyncio.timeout(claimed.row["timeout_ms"] / 1000):
+                await drive(self._start(claimed), self._ports(claimed, journal, calls))
+        except RunLost:
+            log.info("stopped: the run was cancelled, superseded or taken over")
+        except asyncio.CancelledError:
+            # The one place that ends a cancelled run's task. Who cancelled the run has written that already.
+            await self._leave(claimed, journal, calls)
+        except ModelUnavailable:
+            await self._fail(journal, calls, "model_unavailable", MODEL_UNAVAILABLE)
+        except TimeoutError:
+            await self._fail(journal, calls, "timed_out", TIMED_OUT)
+        except Exception:
+            log.exception("the run failed")
+            await self._fail(journal, calls, "unexpected", UNEXPECTED)
+        finally:
+            await self._close(journal, calls)
+
+    def _start(self, claimed: Claimed) -> Start:
+        row = claimed.row
+        return Start(first_observation(row), row["cur_step"], row["max_steps"] - row["steps_taken"])
+
+    def _ports(self, claimed: Claimed, journal: RunJournal, calls: CallLog) -> RunPorts:
+        return RunPorts(
+            planner=self._agent.planners[claimed.row["planner"]],
+            skills=self._agent.skills,
+            journal=journal,
+            calls=calls,
+            show_draft=journal.show_draft,
+            skill_timeout_s=self._skill_timeout_s,
+        )
+
+    async def _leave(self, claimed: Claimed, journal: RunJournal, calls: CallLog) -> None:
+        if not self._held.closing:
+            log.info("stopped on a signal")
+            return
+        try:
+            await journal.handed_back(calls)
+        except (RunLost, psycopg.Error) as error:
+            log.info("not handed back: %s", type(error).__name__)
+        else:
+            self._handed_back(claimed.run_id)
+
+    async def _fail(self, journal: RunJournal, calls: CallLog, code: str, message: str) -> None:
+        try:
+            await journal.failed(code, message, calls)
+        except RunLost:
+            log.info("not failed: the run was no longer ours")
+        except psycopg.Error as error:
+            log.error("the failure could not be written (%s); the sweep will end this run", type(error).__name__)
+
+    async def _close(self, journal: RunJournal, calls: CallLog) -> None:
+        try:
+            await journal.close(calls)
+        except psycopg.Error as error:
+            log.error("paid calls could not be written: %s", type(error).__name__)

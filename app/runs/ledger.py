@@ -1,0 +1,215 @@
+"""The executor's own writes: a run's transitions, each ONE statement and so one commit, then the stream.
+
+Runs on an async psycopg pool in autocommit mode, so that no lane blocks another. Pages and people move runs through
+`lifecycle.py`; both obey the same table of moves.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import orjson
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
+
+from app.agent.ports import RunLost
+from app.agent.skill import ModelCall
+from app.db.signals import EventFact
+from app.ids import new_id
+from app.live.background import BackgroundPublisher
+from app.runs.lifecycle import FINAL, MOVES, sources
+from app.runs.models import EventType, RunStatus
+from app.runs.statements import CLAIM, END_RUN, END_STEP, SAVE_CALLS, START_STEP
+
+Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
+Params = dict[str, object]
+
+CONTENT_LIMIT = 20_000
+"""Characters of what the customer wrote that a run may see, the newest."""
+PAST_LIMIT = 3
+"""Earlier tickets of the same customer that a run may see, in summary."""
+_CLAIMABLE = list(sources(RunStatus.RUNNING))
+
+
+def make_pool(dsn: str, lanes: int) -> Pool:
+    """Return a closed pool for that many lanes; open it on the loop that will use it."""
+    kwargs = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 1, "options": "-c timezone=UTC"}
+    return AsyncConnectionPool(dsn, min_size=2, max_size=max(4, lanes), open=False, kwargs=kwargs, name="ledger")
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A run that is ours now, and the row that it was claimed with (see CLAIM)."""
+
+    run_id: UUID
+    thread_id: UUID
+    ticket_id: UUID
+    fence: int
+    row: DictRow
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An event that a transition writes; `payload` holds ids and small facts only."""
+
+    type: EventType
+    payload: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class PaidCalls:
+    """Calls that are paid and perhaps not on record yet, each under an id of its own: saving twice does no harm."""
+
+    rows: list[tuple[UUID, int, ModelCall]] = field(default_factory=list)
+
+    def add(self, step: int, calls: Sequence[ModelCall]) -> None:
+        """Note the calls of one step."""
+        self.rows += [(new_id(), step, call) for call in calls]
+
+    def params(self) -> Params:
+        """Return the parameters of the statements' CTE `c` and of the sums that go with it."""
+        calls = [call for _, _, call in self.rows]
+        rows = [{"id": key, "step": step, **_fields(call)} for key, step, call in self.rows]
+        return {
+            "calls": json_text(orjson.dumps(rows)),
+            "tokens_in": sum(call.tokens_in for call in calls),
+            "tokens_out": sum(call.tokens_out for call in calls),
+            "cost": sum(call.cost_micro for call in calls),
+            "model": calls[-1].model if calls else None,
+        }
+
+
+class Ledger:
+    """Writes transitions and hands their events to the publisher."""
+
+    def __init__(self, pool: Pool, publisher: BackgroundPublisher, lease_s: float) -> None:
+        self._pool = pool
+        self._publisher = publisher
+        self._lease_s = lease_s
+
+    @property
+    def publisher(self) -> BackgroundPublisher:
+        """Where the events go."""
+        return self._publisher
+
+    async def claim(self, run_id: UUID, owner: str) -> Claimed | None:
+        """Take a run that waits for a worker; None when it does not wait (any more)."""
+        row = await self._one(
+            CLAIM,
+            {
+                "run": run_id,
+                "owner": owner,
+                "from": _CLAIMABLE,
+                "lease_s": self._lease_s,
+                "content_limit": CONTENT_LIMIT,
+                "past_limit": PAST_LIMIT,
+            },
+        )
+        if row is None:
+            return None
+        claimed = Claimed(run_id, row["thread_id"], row["ticket_id"], row["fence"], row)
+        self._publisher.follow(claimed.thread_id)
+        self._publish(claimed, row["last_seq"], [Happened(EventType.RUN_STARTED, {"planner": row["planner"]})])
+        return claimed
+
+    async def start_step(self, claimed: Claimed, params: Params, event: Happened, paid: PaidCalls) -> None:
+        """Record a step's start. Raises RunLost."""
+        await self._transition(START_STEP, claimed, params, [event], paid)
+
+    async def end_step(
+        self, claimed: Claimed, status: RunStatus, params: Params, events: Sequence[Happened], paid: PaidCalls
+    ) -> None:
+        """Record a step's end with all that it made, and move the run to `status`. Raises RunLost."""
+        moves = _check_move(status)
+        await self._transition(END_STEP, claimed, {**params, "status": status, "moves": moves}, events, paid)
+
+    async def end_run(
+        self,
+        claimed: Claimed,
+        status: RunStatus,
+        events: Sequence[Happened],
+        paid: PaidCalls,
+        *,
+        reason: str | None = None,
+        error_code: str | None = None,
+        error_message: str | None = None,
+    ) -> None:
+        """Move the run to `status` between steps and close what is open of it. Raises RunLost.
+
+        `reason` marks the ticket as escalated; code and message say why a run failed.
+        """
+        _check_move(status)
+        params: Params = {
+            "status": status,
+            "final": status in FINAL,
+            "step_error": error_code or status,
+            "reason": reason,
+            "error_code": error_code,
+            "error_message": error_message and error_message.replace("\0", ""),
+        }
+        await self._transition(END_RUN, claimed, params, events, paid)
+
+    async def save_calls(self, claimed: Claimed, paid: PaidCalls) -> None:
+        """Put paid calls on record when no transition did."""
+        if paid.rows:
+            await self._one(SAVE_CALLS, {"run": claimed.run_id, "calls": paid.params()["calls"]})
+            paid.rows.clear()
+
+    async def _transition(
+        self, statement: str, claimed: Claimed, params: Params, events: Sequence[Happened], paid: PaidCalls
+    ) -> None:
+        row = await self._one(
+            statement,
+            {
+                "run": claimed.run_id,
+                "thread": claimed.thread_id,
+                "fence": claimed.fence,
+                "published": self._publisher.published(claimed.thread_id),
+                "types": [event.type for event in events],
+                "payloads": [json_text(orjson.dumps(event.payload)) for event in events],
+                **paid.params(),
+                **params,
+            },
+        )
+        paid.rows.clear()
+        if row is None:
+            raise RunLost
+        self._publish(claimed, row["last_seq"], events)
+
+    def _publish(self, claimed: Claimed, last_seq: int, events: Sequence[Happened]) -> None:
+        first = last_seq - len(events) + 1
+        self._publisher.post(
+            [
+                EventFact(claimed.thread_id, claimed.ticket_id, seq, event.type, claimed.run_id, dict(event.payload))
+                for seq, event in enumerate(events, first)
+            ]
+        )
+
+    async def _one(self, statement: str, params: Params) -> DictRow | None:
+        async with self._pool.connection() as connection:
+            cursor = await connection.execute(statement, params)
+            return await cursor.fetchone()
+
+
+def json_text(json: str | bytes) -> str:
+    """Return JSON text without NUL characters, which PostgreSQL can't store: a model may write anything."""
+    text = json if isinstance(json, str) else json.decode()
+    if "\\u0000" not in text:
+        return text
+    # An escaped backslash before it makes it harmless text, so pairs of backslashes are stepped over.
+    return re.sub(r"(\\\\)|\\u0000", lambda match: match[1] or "", text)
+
+
+def _check_move(status: RunStatus) -> bool:
+    """Return whether going to `status` moves a running run; refuse a move that the table does not have."""
+    if status is RunStatus.RUNNING:
+        return False
+    if status not in MOVES[RunStatus.RUNNING]:
+        raise ValueError(f"a running run can't become {status}")
+    return True
+
+
+def _fields(call: ModelCall) -> dict[str, object]:
+    return {name: getattr(call, name) for name in ModelCall.__slots__}

@@ -1,0 +1,169 @@
+"""The SQL of a run's transitions: ONE statement each, guard first.
+
+`t` takes the thread's lock and the event numbers, `g` is the guard on the run (so the lock order is thread, run), and
+everything else is inserted FROM `g`: when the guard matches nothing, nothing is written but a gap in the numbers.
+Paid calls alone are kept whatever the guard says. Plain text, because the ORM costs several times the CPU here.
+"""
+
+_CALLS = """
+  c AS (
+    INSERT INTO llm_calls (id, run_id, step_number, task, provider, model, attempt, tokens_in, tokens_out, cost_micro,
+                           latency_ms, ttft_ms, finish_reason, prompt_version, error)
+    SELECT id, %(run)s::uuid, step, task, provider, model, attempt, tokens_in, tokens_out, cost_micro,
+           latency_ms, ttft_ms, finish_reason, prompt_version, error
+      FROM jsonb_to_recordset(%(calls)s::jsonb) AS call (
+           id uuid, step int, task text, provider text, model text, attempt int, tokens_in int, tokens_out int,
+           cost_micro bigint, latency_ms int, ttft_ms int, finish_reason text, prompt_version text, error text)
+    ON CONFLICT (id) DO NOTHING
+  )"""
+_THREAD = """
+  t AS (
+    UPDATE threads SET last_seq = last_seq + cardinality(%(types)s::text[]),
+                       published_seq = greatest(published_seq, %(published)s)
+     WHERE id = %(thread)s
+    RETURNING id, last_seq
+  )"""
+_EVENTS = """
+  e AS (
+    INSERT INTO events (thread_id, seq, run_id, type, payload)
+    SELECT t.id, t.last_seq - cardinality(%(types)s::text[]) + new.place, g.id, new.type, new.payload::jsonb
+      FROM g, t, unnest(%(types)s::text[], %(payloads)s::text[]) WITH ORDINALITY AS new (type, payload, place)
+  )"""
+_PAID = """tokens_in = runs.tokens_in + %(tokens_in)s, tokens_out = runs.tokens_out + %(tokens_out)s,
+           cost_micro = runs.cost_micro + %(cost)s, model_used = coalesce(%(model)s::text, runs.model_used)"""
+
+CLAIM = """
+WITH r AS (
+    SELECT thread_id FROM runs
+     WHERE id = %(run)s AND status = ANY(%(from)s::text[]) AND (not_before IS NULL OR not_before <= now())
+  ),
+  t AS (
+    UPDATE threads SET last_seq = last_seq + 1 FROM r WHERE threads.id = r.thread_id
+    RETURNING threads.id, threads.last_seq
+  ),
+  g AS (
+    UPDATE runs SET status = 'running', fence = fence + 1, lease_owner = %(owner)s,
+                    lease_until = now() + make_interval(secs => %(lease_s)s), started_at = coalesce(started_at, now()),
+                    moved_at = now(), last_customer_message_id = k.last_customer_message_id
+      FROM t, tickets k
+     WHERE runs.id = %(run)s AND runs.thread_id = t.id AND runs.status = ANY(%(from)s::text[])
+       AND k.id = runs.ticket_id
+    RETURNING runs.*
+  ),
+  p AS (
+    UPDATE tickets SET status = 'processing', version = version + 1
+      FROM g WHERE tickets.id = g.ticket_id AND tickets.status = 'pending'
+  ),
+  e AS (
+    INSERT INTO events (thread_id, seq, run_id, type, payload)
+    SELECT t.id, t.last_seq, g.id, 'run_started', jsonb_build_object('planner', g.planner) FROM g, t
+  )
+SELECT g.id AS run_id, g.thread_id, g.ticket_id, g.fence, g.planner, g.hint, g.max_steps, g.timeout_ms, g.cur_step,
+       t.last_seq, k.number, k.channel, k.subject, c.name AS customer_name,
+       (SELECT right(string_agg(m.body, E'\\n\\n' ORDER BY m.number), %(content_limit)s)
+          FROM ticket_messages m WHERE m.ticket_id = k.id AND m.kind = 'customer') AS content,
+       (SELECT coalesce(jsonb_agg(to_jsonb(past)), '[]')
+          FROM (SELECT number, subject, status, category FROM tickets
+                 WHERE customer_id = k.customer_id AND id <> k.id ORDER BY number DESC LIMIT %(past_limit)s) past
+       )::text AS past,
+       (SELECT count(*) FROM checkpoints WHERE run_id = g.id) AS steps_taken,
+       b.run_id = g.id AS checkpoint_is_own, b.schema_version, b.observation::text AS observation
+  FROM g
+  JOIN t ON true
+  JOIN tickets k ON k.id = g.ticket_id
+  JOIN customers c ON c.id = k.customer_id
+  LEFT JOIN LATERAL (
+       SELECT run_id, schema_version, observation FROM checkpoints WHERE run_id IN (g.id, g.retry_from)
+        ORDER BY run_id = g.id DESC, step_number DESC LIMIT 1) b ON true
+"""
+
+START_STEP = f"""
+WITH {_THREAD},
+  g AS (
+    UPDATE runs SET cur_step = %(step)s, {_PAID}
+      FROM t WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
+    RETURNING runs.id
+  ),
+  s AS (
+    INSERT INTO steps (run_id, number, action_type, skill, input, model, tokens_in, tokens_out, cost_micro)
+    SELECT g.id, %(step)s, 'tool_call', %(skill)s, %(input)s::jsonb, %(model)s, %(tokens_in)s, %(tokens_out)s, %(cost)s
+      FROM g
+  ),{_EVENTS},{_CALLS}
+SELECT t.last_seq FROM g, t
+"""  # noqa: S608 - built from constants; values are bound
+
+END_STEP = f"""
+WITH {_THREAD},
+  g AS (
+    UPDATE runs SET status = %(status)s, {_PAID},
+                    moved_at = CASE WHEN %(moves)s THEN now() ELSE runs.moved_at END,
+                    lease_until = CASE WHEN %(moves)s THEN NULL ELSE runs.lease_until END
+      FROM t WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
+    RETURNING runs.id, runs.ticket_id
+  ),
+  s AS (
+    UPDATE steps SET output = %(output)s::jsonb, summary = %(summary)s, error_code = %(error_code)s,
+                     error_message = %(error_message)s, ended_at = now(), model = coalesce(%(model)s, steps.model),
+                     tokens_in = steps.tokens_in + %(tokens_in)s, tokens_out = steps.tokens_out + %(tokens_out)s,
+                     cost_micro = steps.cost_micro + %(cost)s
+      FROM g WHERE steps.run_id = g.id AND steps.number = %(step)s
+  ),
+  k AS (
+    INSERT INTO checkpoints (run_id, step_number, schema_version, observation)
+    SELECT g.id, %(step)s, %(schema_version)s, %(observation)s::jsonb FROM g
+  ),
+  a AS (
+    INSERT INTO artifacts (id, run_id, type, version, content)
+    SELECT %(artifact)s::uuid, g.id, %(artifact_type)s::text,
+           (SELECT coalesce(max(version), 0) + 1 FROM artifacts WHERE run_id = g.id AND type = %(artifact_type)s::text),
+           %(output)s::jsonb
+      FROM g WHERE %(artifact)s::uuid IS NOT NULL
+  ),
+  p AS (
+    UPDATE tickets
+       SET priority = CASE WHEN priority_set_by = 'person' THEN priority ELSE coalesce(%(priority)s, priority) END,
+           priority_set_by = CASE WHEN %(priority)s IS NULL OR priority_set_by = 'person' THEN priority_set_by
+                                  ELSE 'ai' END,
+           category = CASE WHEN category_set_by = 'person' THEN category ELSE coalesce(%(category)s, category) END,
+           category_set_by = CASE WHEN %(category)s IS NULL OR category_set_by = 'person' THEN category_set_by
+                                  ELSE 'ai' END,
+           confidence = coalesce(%(confidence)s::float8, confidence),
+           escalated_at = CASE WHEN %(reason)s::text IS NULL THEN escalated_at ELSE now() END,
+           escalation_reason = coalesce(%(reason)s::text, escalation_reason),
+           version = version + 1
+      FROM g WHERE tickets.id = g.ticket_id AND (%(priority)s::text IS NOT NULL OR %(reason)s::text IS NOT NULL)
+  ),{_EVENTS},{_CALLS}
+SELECT t.last_seq FROM g, t
+"""  # noqa: S608 - built from constants; values are bound
+
+END_RUN = f"""
+WITH {_THREAD},
+  g AS (
+    UPDATE runs SET status = %(status)s, {_PAID}, error_code = %(error_code)s::text,
+                    error_message = %(error_message)s::text, moved_at = now(), lease_until = NULL,
+                    ended_at = CASE WHEN %(final)s THEN now() ELSE runs.ended_at END
+      FROM t WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
+    RETURNING runs.id, runs.ticket_id
+  ),
+  s AS (
+    UPDATE steps SET ended_at = now(), error_code = %(step_error)s
+      FROM g WHERE steps.run_id = g.id AND steps.ended_at IS NULL
+  ),
+  p AS (
+    UPDATE tickets SET escalated_at = now(), escalation_reason = %(reason)s::text, version = version + 1
+      FROM g WHERE tickets.id = g.ticket_id AND %(reason)s::text IS NOT NULL
+  ),{_EVENTS},{_CALLS}
+SELECT t.last_seq FROM g, t
+"""  # noqa: S608 - built from constants; values are bound
+
+SAVE_CALLS = f"""
+WITH {_CALLS}
+SELECT 1
+"""
+
+RENEW_LEASES = """
+UPDATE runs SET lease_until = now() + make_interval(secs => %(lease_s)s)
+  FROM unnest(%(runs)s::uuid[], %(fences)s::int[]) AS mine (id, fence)
+ WHERE runs.id = mine.id AND runs.fence = mine.fence AND runs.status = 'running'
+RETURNING runs.id
+"""
