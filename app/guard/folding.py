@@ -1,0 +1,60 @@
+"""Folds a text for matching, so that spelling tricks hide nothing, and leads every match back to the original."""
+
+import unicodedata
+from dataclasses import dataclass
+
+_DROPPED = frozenset({"Cf", "Mn", "Me"})
+"""Zero-width and combining characters: they can stand within a word or a number and are not seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Lower case, half width, plain digits and dashes; no invisible characters, one space at most, none beside CJK.
+
+    `origins[i]` is the index in the original text that folded character `i` came from.
+    """
+
+    text: str
+    origins: tuple[int, ...]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the original half-open span of the folded one; `start < end`."""
+        return self.origins[start], self.origins[end - 1] + 1
+
+
+def fold(text: str) -> Folded:
+    """Return `text` folded; work and size grow with its length."""
+    chars: list[str] = []
+    origins: list[int] = []
+    for index, char in enumerate(text):
+        for folded in _fold_char(char):
+            if folded == " " and (not chars or chars[-1] == " " or is_cjk(chars[-1])):
+                continue
+            if is_cjk(folded) and chars and chars[-1] == " ":
+                chars.pop()
+                origins.pop()
+            chars.append(folded)
+            origins.append(index)
+    return Folded("".join(chars), tuple(origins))
+
+
+def is_cjk(char: str) -> bool:
+    """True for Chinese characters and their punctuation, between which spaces mean nothing."""
+    return "\u3400" <= char <= "\u9fff" or "\u3001" <= char <= "\u303f"
+
+
+def _fold_char(char: str) -> str:
+    category = unicodedata.category(char)
+    if char.isspace():
+        return " "
+    if category in _DROPPED or category == "Cc":
+        return ""
+    if category == "Nd":
+        return str(unicodedata.decimal(char))
+    if category == "Pd" or char == "\u2212":
+        return "-"
+    compatible = unicodedata.normalize("NFKC", char)
+    # "①" must not become a digit: it would grow onto the number that follows and hide it.
+    if any(part.isdecimal() or part.isspace() for part in compatible):
+        return char
+    return compatible.casefold()

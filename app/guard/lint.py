@@ -1,0 +1,90 @@
+"""Checks a reply before it may leave: sensitive words, over-promises, personal data. Every finding blocks sending."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.guard import personal_data
+from app.guard.folding import Folded, fold
+from app.guard.lexicon import NOT_A_PROMISE, PROMISES, SENSITIVE, WordList
+from app.guard.personal_data import DataKind
+
+
+class FindingKind(StrEnum):
+    """What is wrong with a piece of text."""
+
+    SENSITIVE = "sensitive"
+    PROMISE = "promise"
+    PERSONAL_DATA = "personal_data"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One piece that must change: `text` is exactly `original[start:end]`; `label` (English msgid) says why."""
+
+    kind: FindingKind
+    start: int
+    end: int
+    text: str
+    label: str
+
+
+_LISTS_DIGEST = hashlib.sha256(repr((SENSITIVE, PROMISES, NOT_A_PROMISE)).encode()).hexdigest()
+LINT_VERSION = f"1-{_LISTS_DIGEST[:10]}"
+"""Changes with the lists by itself (raise the first number with the code), so that an approval can tell old rules."""
+
+# A company's own address is part of many replies: e-mail is masked in logs, and not held against a reply.
+_DATA_LABELS = {
+    DataKind.MOBILE: "Mobile number",
+    DataKind.BANK_CARD: "Bank card number",
+    DataKind.ID_CARD: "ID card number",
+}
+
+
+def _compile(lists: tuple[WordList, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((entry.label, re.compile("|".join(map(_bounded, entry.words)))) for entry in lists)
+
+
+def _bounded(word: str) -> str:
+    """Return a Latin word that matches only whole: no "dumb" in "dumbbell"."""
+    return rf"(?<![a-z])(?:{word})(?![a-z])" if word.isascii() and word[0].isalpha() else f"(?:{word})"
+
+
+_SENSITIVE = _compile(SENSITIVE)
+_PROMISES = _compile(PROMISES)
+_NOT_A_PROMISE = re.compile(NOT_A_PROMISE)
+_LOOK_BACK = 16
+
+
+def lint(text: str) -> tuple[Finding, ...]:
+    """Return all that must change before `text` may be sent, in order of position."""
+    folded = fold(text)
+    found = [
+        *_words(FindingKind.SENSITIVE, _SENSITIVE, folded, text),
+        *_words(FindingKind.PROMISE, _PROMISES, folded, text),
+        *_personal_data(text),
+    ]
+    return tuple(sorted(found, key=lambda finding: (finding.start, finding.end)))
+
+
+def _words(
+    kind: FindingKind, lists: tuple[tuple[str, re.Pattern[str]], ...], folded: Folded, text: str
+) -> Iterator[Finding]:
+    for label, pattern in lists:
+        for match in pattern.finditer(folded.text):
+            if kind is FindingKind.PROMISE and _is_no_promise(folded.text, match.start()):
+                continue
+            start, end = folded.span(*match.span())
+            yield Finding(kind, start, end, text[start:end], label)
+
+
+def _is_no_promise(folded: str, start: int) -> bool:
+    return _NOT_A_PROMISE.search(folded[max(0, start - _LOOK_BACK) : start]) is not None
+
+
+def _personal_data(text: str) -> Iterator[Finding]:
+    for piece in personal_data.find(text):
+        if label := _DATA_LABELS.get(piece.kind):
+            yield Finding(FindingKind.PERSONAL_DATA, piece.start, piece.end, text[piece.start : piece.end], label)
