@@ -76,6 +76,11 @@ def active_run(session: Session, thread_id: UUID) -> Run | None:
     return session.scalar(select(Run).where(Run.thread_id == thread_id, Run.status.in_(ACTIVE)))
 
 
+def latest_run(session: Session, thread_id: UUID) -> Run | None:
+    """Return the thread's newest run, whatever its state."""
+    return session.scalar(select(Run).where(Run.thread_id == thread_id).order_by(Run.id.desc()).limit(1))
+
+
 def create_run(session: Session, thread: Thread, ticket: Ticket, plan: RunPlan) -> Run:
     """Create the thread's next run with its run_created event; a worker is told after the commit.
 

@@ -1,0 +1,109 @@
+"""The approval contract: what a person saw when they approved must be what is, else nothing is sent."""
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from sqlalchemy.orm import Session
+
+from app.agent.values import Draft
+from app.errors import Conflict, InvalidInput
+from app.guard.lint import LINT_VERSION, Finding
+from app.msgids import msgid
+from app.runs.artifacts import latest_artifact
+from app.runs.models import ArtifactType, Run
+from app.tickets.models import Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What stood on the page at the time of approval. Draft and reply are None where there was none."""
+
+    run_id: UUID
+    draft_id: UUID | None
+    draft_digest: str | None
+    last_customer_message_id: UUID | None
+    last_reply_id: UUID | None
+    lint_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDraft:
+    """The newest draft of a run with the id of its artifact."""
+
+    id: UUID
+    draft: Draft
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text."""
+        return hashlib.sha256(self.draft.text.encode()).hexdigest()
+
+
+class Change(StrEnum):
+    """What can move between the look and the approval."""
+
+    DRAFT = "draft"
+    CUSTOMER_MESSAGE = "customer_message"
+    REPLY = "reply"
+    RULES = "rules"
+
+
+CHANGE_LABELS = {
+    Change.DRAFT: msgid("There is a newer draft."),
+    Change.CUSTOMER_MESSAGE: msgid("The customer has written again."),
+    Change.REPLY: msgid("A colleague has replied meanwhile."),
+    Change.RULES: msgid("The rules for replies have changed."),
+}
+
+
+class SeenIsStale(Conflict):
+    """Something moved since the person looked; `changes` says what. Nothing was sent."""
+
+    code = "seen_is_stale"
+
+    def __init__(self, changes: tuple[Change, ...]) -> None:
+        super().__init__("Not sent: something has changed since you opened this page.")
+        self.changes = changes
+
+
+class TextBlocked(InvalidInput):
+    """The text breaks a rule for replies; `findings` say where and why."""
+
+    code = "text_blocked"
+
+    def __init__(self, findings: tuple[Finding, ...]) -> None:
+        super().__init__("Not sent: change the marked places first.", field="text")
+        self.findings = findings
+
+
+def stored_draft(session: Session, run_id: UUID) -> StoredDraft | None:
+    """Return the newest draft of a run, if it has one."""
+    artifact = latest_artifact(session, run_id, ArtifactType.DRAFT)
+    return StoredDraft(artifact.id, Draft.model_validate(artifact.content)) if artifact else None
+
+
+def seen_now(ticket: Ticket, run: Run, stored: StoredDraft | None) -> Seen:
+    """Return what a page that is rendered now shows; the form carries it back at the approval."""
+    return Seen(
+        run_id=run.id,
+        draft_id=stored.id if stored else None,
+        draft_digest=stored.digest if stored else None,
+        last_customer_message_id=ticket.last_customer_message_id,
+        last_reply_id=ticket.last_reply_id,
+        lint_version=LINT_VERSION,
+    )
+
+
+def check_unchanged(seen: Seen, now: Seen) -> None:
+    """Compare what was seen with what is. Raises SeenIsStale."""
+    compared = {
+        Change.DRAFT: (seen.draft_id, seen.draft_digest) == (now.draft_id, now.draft_digest),
+        Change.CUSTOMER_MESSAGE: seen.last_customer_message_id == now.last_customer_message_id,
+        Change.REPLY: seen.last_reply_id == now.last_reply_id,
+        Change.RULES: seen.lint_version == now.lint_version,
+    }
+    changes = tuple(change for change, same in compared.items() if not same)
+    if changes:
+        raise SeenIsStale(changes)
