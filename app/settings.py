@@ -26,6 +26,7 @@ class Settings(BaseSettings):
     # --- web ------------------------------------------------------------------------------------
     host: str = Field("127.0.0.1", description="address that the web server binds")
     port: int = Field(8000, ge=1, le=65535, description="port that the web server binds")
+    web_processes: int = Field(2, ge=1, le=64, description="web server processes; each serves thousands of live pages")
     secret_key: SecretStr = Field(SecretStr(DEMO_SECRET), description="signs sessions; must be set outside demo mode")
     demo: bool = Field(False, description="demo data, demo accounts and the built-in secret are allowed")
     secure_cookies: bool = Field(False, description="session cookie over HTTPS only; set it behind TLS")

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from alembic import command
-from alembic.config import Config
 from flask import Flask
 from flask.testing import FlaskClient
 from redis import Redis
@@ -24,9 +22,10 @@ from sqlalchemy import Engine, text
 from app.bootstrap import Container, build_container
 from app.db.session import make_engine
 from app.embedded import EmbeddedServices, ServiceUrls
-from app.settings import ROOT, Settings
+from app.settings import Settings
 from app.staff.models import Role
 from dev.browser import get_chromium
+from dev.database import bring_up_to_date
 from dev.translations import compile_catalogues
 from tests.factories import PASSWORD, make_staff
 
@@ -73,9 +72,7 @@ def services(var_dir: Path) -> Iterator[ServiceUrls]:
     embedded = EmbeddedServices(var_dir, durable=False)
     try:
         urls = embedded.start()
-        config = Config(toml_file=ROOT / "pyproject.toml")
-        config.attributes["database_url"] = urls.database_url
-        command.upgrade(config, "head")
+        bring_up_to_date(urls.database_url)
         yield urls
     finally:
         embedded.stop()
