@@ -5,7 +5,7 @@ is the fence: whoever claimed last may finish. Only what was sent resolves the t
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from app.db.signals import JobName, signals
-from app.delivery.channels import channel_for
-from app.delivery.channels.channel import NotSent
+from app.delivery.channels import CHANNELS
+from app.delivery.channels.channel import Channel, NotSent
 from app.delivery.models import Delivery, DeliveryState
 from app.delivery.payload import Payload
 from app.delivery.queries import LEAVING
@@ -69,16 +69,17 @@ def hold_reply(session: Session, *, artifact_id: UUID, ticket_id: UUID, channel:
     return delivery.id
 
 
-def deliver(transaction: Transaction, delivery_id: UUID) -> None:
+def deliver(transaction: Transaction, delivery_id: UUID, channels: Sequence[Channel] = CHANNELS) -> None:
     """Send a held reply if it is due and next in its ticket's order; does nothing when it is not, or another does it.
 
-    A send that its sender did not finish is tried again where the channel allows, else it becomes unknown.
+    The first of `channels` that serves the ticket's channel takes it. A send that its sender did not finish is tried
+    again where the channel allows, else it becomes unknown.
     """
     with transaction() as session:
         claimed = _claim(session, delivery_id)
     if claimed is None:
         return
-    outcome = _send(claimed)
+    outcome = _send(claimed, channels)
     with transaction() as session:
         _finish(session, claimed, outcome)
 
@@ -115,8 +116,8 @@ def _claim(session: Session, delivery_id: UUID) -> _Claimed | None:
     return _Claimed(row.id, row.ticket_id, row.artifact_id, row.channel, payload, row.attempts)
 
 
-def _send(claimed: _Claimed) -> _Outcome:
-    channel = channel_for(claimed.channel)
+def _send(claimed: _Claimed, channels: Sequence[Channel]) -> _Outcome:
+    channel = next((one for one in channels if claimed.channel in one.serves), None)
     if channel is None:
         return _Outcome(DeliveryState.FAILED, msgid("No channel takes replies to this ticket."))
     if claimed.attempt > 1 and not channel.repeatable:
