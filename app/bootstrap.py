@@ -10,6 +10,7 @@ from redis import Redis
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
+import app.tables  # noqa: F401 - every foreign key finds its table, whichever rooms a process uses
 from app.db.session import make_engine, make_sessions, transaction
 from app.db.signals import Signals
 from app.live.hub import Hub

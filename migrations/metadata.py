@@ -1,13 +1,5 @@
-"""The metadata of all models: importing a room's models registers its tables."""
+"""The metadata that migrations are compared with."""
 
-from app.db.base import Base
-from app.delivery import models as delivery
-from app.intake import models as intake
-from app.knowledge import models as knowledge
-from app.review import models as review
-from app.runs import models as runs
-from app.staff import models as staff
-from app.tickets import models as tickets
+from app.tables import metadata
 
-ROOMS = (delivery, intake, knowledge, review, runs, staff, tickets)
-metadata = Base.metadata
+__all__ = ["metadata"]
