@@ -16,7 +16,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType
 
 from sqlalchemy.exc import DBAPIError
 
@@ -25,6 +24,7 @@ from app.settings import Settings
 from dev.database import bring_up_to_date
 from dev.processes import MARK, child_environment, end_leftovers, run_processes
 from dev.services import CannotStart, read_settings, say, services_for
+from dev.signals import Stopped, ignore_signals, raise_on_signals
 from dev.translations import compile_catalogues
 
 SPACE_MB = 200
@@ -38,20 +38,15 @@ ACCOUNTS = (
 )
 
 
-class Stopped(BaseException):
-    """A signal asked for the end before the processes ran."""
-
-
 def main() -> int:
     """Run until stopped; returns the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stop)
+    raise_on_signals()
     try:
         with ExitStack() as held:
             try:
                 return _run(read_settings(), held)
             finally:
-                _ignore_signals()
+                ignore_signals()
     except Stopped:
         return 0
     except (CannotStart, ServiceFailed) as problem:
@@ -158,16 +153,6 @@ def _in_words(problem: OSError) -> str:
             "Name another folder: make run VAR_DIR=/some/folder"
         )
     return f"DraftDesk could not start: {problem}"
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise Stopped
-
-
-def _ignore_signals() -> None:
-    """Let nothing interrupt the stopping: a second Ctrl-C would leave servers behind."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

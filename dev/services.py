@@ -12,6 +12,7 @@ from redis.retry import Retry
 
 from app.embedded import EmbeddedPostgres, EmbeddedValkey
 from app.settings import Settings
+from dev.signals import uninterrupted
 
 
 class CannotStart(Exception):
@@ -52,7 +53,8 @@ def _start(service: EmbeddedPostgres | EmbeddedValkey, held: ExitStack, *, leave
     if not leave_running:
         say(f"Starting {service.name} ...")
         held.callback(service.stop)
-    url = service.start()
+    with uninterrupted():
+        url = service.start()
     if leave_running and not service.taken_over:
         held.callback(service.stop)
     return url
