@@ -21,7 +21,9 @@ _ASKS = re.compile(
     r"\b(?:how|what|when|where|which|who|can|could|do|does|is|are|may)\b",
     re.IGNORECASE,
 )
-_NOISE = re.compile(r"您好|你好|谢谢|麻烦(?:您|你)?|请问(?:一下)?|急+|在吗|亲|\b(?:hello|hi|hey|thanks|thank you|please|there)\b", re.I)
+_NOISE = re.compile(
+    r"您好|你好|谢谢|麻烦(?:您|你)?|请问(?:一下)?|急+|在吗|亲|\b(?:hello|hi|hey|thanks|thank you|please|there)\b", re.I
+)
 _REPEATS = re.compile(r"([！!？?。.~～…])[！!？?。.~～…]+")
 
 
@@ -38,6 +40,7 @@ class RulePlanner:
 
     async def plan(self, observation: Observation, offers: Sequence[SkillOffer], calls: CallLog) -> Plan:
         """Return the next move; it depends on what is known only, so that a resumed run goes on where it stopped."""
+        del offers, calls  # The order is fixed, and nothing is paid for.
         if observation.classification is None:
             return _call("classify_ticket", _NoArguments())
         if observation.search is None:

@@ -1,0 +1,106 @@
+"""A passage taken apart into pieces that may be quoted, and the choice among them. Pure; every piece is verbatim."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+WHOLE_PASSAGE = 300
+"""Characters up to which a passage is quoted whole: its author meant it to be read together."""
+
+_SENTENCE = re.compile(r".+?(?:[。！？!?；;…]+[”’」』）)\"]*|\.(?=\s)|$)")
+_ITEM = re.compile(r"\s*(?:[-*•·]|\d{1,2}[.、)）]|[（(]\d{1,2}[)）]|[①-⑳])\s*")
+_QUESTION = re.compile(r"\s*(?:问题?|q|question)\s*\d*\s*[:：]\s*", re.IGNORECASE)
+_ANSWER = re.compile(r"\s*(?:答案?|a|answer)\s*\d*\s*[:：]\s*", re.IGNORECASE)
+_LABEL = re.compile(r"([^：:，,。]{1,40})[：:]")
+_LABELLED_ITEMS = 3
+
+Score = Callable[[str], float]
+"""How well a text answers, 0 for not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A piece of a passage, verbatim. `starts_line` keeps lists readable."""
+
+    text: str
+    starts_line: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    text: str
+    is_item: bool = False
+    question: str | None = None
+
+    @property
+    def label(self) -> str | None:
+        """What stands before the colon of a list item."""
+        found = _LABEL.match(_ITEM.sub("", self.text, count=1)) if self.is_item else None
+        return found[1] if found else None
+
+
+def pick_quotes(text: str, score: Score) -> list[Quote]:
+    """Return the pieces of a passage to quote, in the passage's order; at least one unless it is blank."""
+    lines = _lines(text)
+    if any(line.question is not None for line in lines):
+        lines = _best_answer(lines, score)
+    lines = _fitting_items(lines, score)
+    if sum(len(line.text) for line in lines) > WHOLE_PASSAGE:
+        return _best_stretch(lines, score)
+    return [quote for line in lines for quote in _sentences(line)]
+
+
+def _lines(text: str) -> list[_Line]:
+    lines: list[_Line] = []
+    question: str | None = None
+    for raw in filter(str.strip, text.split("\n")):
+        if found := _QUESTION.match(raw):
+            question = raw[found.end() :].strip()
+            continue
+        answer = _ANSWER.match(raw) if question is not None else None
+        said = raw[answer.end() :] if answer else raw
+        if said.strip():
+            lines.append(_Line(said.strip(), _ITEM.match(said) is not None, question))
+    return lines
+
+
+def _best_answer(lines: Sequence[_Line], score: Score) -> list[_Line]:
+    """Keep the answer whose question (or, failing that, whose words) fits best."""
+    asked = list(dict.fromkeys(line.question for line in lines if line.question is not None))
+    whole = {one: "\n".join([one, *(line.text for line in lines if line.question == one)]) for one in asked}
+    best = max(asked, key=lambda one: score(one) + score(whole[one]))
+    return [line for line in lines if line.question == best]
+
+
+def _fitting_items(lines: Sequence[_Line], score: Score) -> list[_Line]:
+    """Of a list whose items begin with a label, keep those that the customer names; all, if none or most are named."""
+    labelled = [line for line in lines if line.label is not None]
+    named = [line for line in labelled if line.label is not None and score(line.label) > 0]
+    if len(labelled) < _LABELLED_ITEMS or not named or len(named) * 2 > len(labelled):
+        return list(lines)
+    return [line for line in lines if line.label is None or line in named]
+
+
+def _best_stretch(lines: Sequence[_Line], score: Score) -> list[Quote]:
+    """Return the neighbouring sentences around the best one, up to WHOLE_PASSAGE characters."""
+    pieces = [quote for line in lines for quote in _sentences(line)]
+    scores = [score(piece.text) for piece in pieces]
+    first = last = max(range(len(pieces)), key=lambda at: scores[at] + 0.5 * sum(scores[at + 1 : at + 2]))
+    size = len(pieces[first].text)
+    while first > 0 or last + 1 < len(pieces):
+        # What follows explains more often than what comes before.
+        forward = last + 1 < len(pieces) and (first == 0 or scores[last + 1] >= scores[first - 1])
+        following = last + 1 if forward else first - 1
+        size += len(pieces[following].text)
+        if size > WHOLE_PASSAGE:
+            break
+        first, last = min(first, following), max(last, following)
+    return pieces[first : last + 1]
+
+
+def _sentences(line: _Line) -> list[Quote]:
+    marker = _ITEM.match(line.text)
+    # The marker of an item ("1. ") is no sentence of its own.
+    ends = [found.end() for found in _SENTENCE.finditer(line.text, marker.end() if marker else 0)]
+    parts = [line.text[start:end].strip() for start, end in zip([0, *ends], ends, strict=False)]
+    return [Quote(part, at == 0) for at, part in enumerate(filter(None, parts))]

@@ -1,0 +1,80 @@
+"""Which of the passages found answer a ticket, by their words and by how the search ranked them. Pure."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from uuid import UUID
+
+from app.agent.values import Passage
+from app.offline.words import bag, pieces
+
+HEADING_WEIGHT = 0.5
+"""What a word in the heading counts beside one in the text."""
+
+RANK_WEIGHT = 0.4
+"""What the search's own order counts beside the share of words."""
+
+MAX_PASSAGES = 5
+
+_EMPTY_WORDS = frozenset(
+    re.findall(
+        r"\S+",
+        "怎么 怎样 如何 多久 多少 什么 为什 哪里 在哪 时候 可以 能不 不能 是不 不是 有没 没有 请问 一下 需要 要不 知道 "
+        "我的 我们 你们 自己 这个 那个 一个 现在 今天 昨天 已经 还是 就是 然后 如果 因为 所以 但是",
+    )
+)
+
+
+class Relevance:
+    """Weighs words by how few of the passages hold them."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._passages = _distinct(passages)
+        holding = Counter(word for one in self._passages for word in set(pieces(f"{one.heading}\n{one.text}")))
+        self._weights = {word: math.log(1 + len(self._passages) / count) for word, count in holding.items()}
+        self._standing = _standing(self._passages)
+
+    def share(self, question: str, text: str) -> float:
+        """Return the share of the question's weighty words that stand in `text`, 0..1."""
+        there = bag(text)
+        wanted = {word: self._weights.get(word, 1.0) for word in bag(question) if word not in _EMPTY_WORDS}
+        total = sum(wanted.values())
+        return sum(weight for word, weight in wanted.items() if word in there) / total if total else 0.0
+
+    def choose(self, questions: Sequence[str], *, budget: int, floor: float) -> list[Passage]:
+        """Return the passages to quote: the search's first, each question's best, then what stands near.
+
+        `budget` is in characters and binds the last kind only; `floor` is the least standing of those, 0..2.
+        """
+        chosen = self._passages[:1]
+        for question in questions:
+            best = max(self._passages, key=lambda passage: self._fit(question, passage))
+            if best not in chosen:
+                chosen.append(best)
+        for passage in sorted(self._passages, key=lambda one: -self._standing[one.ref]):
+            size = sum(len(one.text) for one in chosen) + len(passage.text)
+            if passage not in chosen and self._standing[passage.ref] >= floor and size <= budget:
+                chosen.append(passage)
+        return chosen[:MAX_PASSAGES]
+
+    def _fit(self, question: str, passage: Passage) -> float:
+        named = self.share(question, f"{passage.doc_title}\n{passage.heading}")
+        said = self.share(question, passage.text)
+        return said + HEADING_WEIGHT * named + RANK_WEIGHT * self._standing[passage.ref]
+
+
+def _distinct(passages: Sequence[Passage]) -> list[Passage]:
+    """Leave out passages with a text that a better one has already: pieces of one section answer with the same text."""
+    return list({passage.text: passage for passage in reversed(passages)}.values())[::-1]
+
+
+def _standing(passages: Sequence[Passage]) -> dict[str, float]:
+    """Return each passage's score in 0..1, plus up to 1 for a document of which much was found."""
+    top = max((passage.fused for passage in passages), default=0.0)
+    score = {passage.ref: passage.fused / top if top > 0 else 1.0 for passage in passages}
+    documents: dict[UUID, float] = {}
+    for passage in passages:
+        documents[passage.doc_id] = documents.get(passage.doc_id, 0.0) + score[passage.ref]
+    most = max(documents.values(), default=1.0)
+    return {passage.ref: score[passage.ref] + documents[passage.doc_id] / most for passage in passages}
