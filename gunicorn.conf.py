@@ -15,3 +15,5 @@ preload_app = False
 graceful_timeout = 5
 timeout = 30
 keepalive = 15
+loglevel = "warning"
+control_socket_disable = True

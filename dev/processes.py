@@ -26,7 +26,7 @@ class _Console(Printer):  # type: ignore[misc]  # honcho has no types
     """Prints the lines of the processes and calls `on_started` once, when all of them have been forked."""
 
     def __init__(self, on_started: Callable[[], None]) -> None:
-        super().__init__(sys.stdout)
+        super().__init__(sys.stdout, time_format="")  # each line has its own time
         self._on_started: Callable[[], None] | None = on_started
 
     def write(self, message: Message) -> None:

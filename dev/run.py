@@ -69,7 +69,7 @@ def _run(settings: Settings, held: ExitStack) -> int:
     bring_up_to_date(settings.database_url)
     compile_catalogues()
     held.callback(lambda: end_leftovers(var_dir))
-    say("Starting web, worker, embedder and schedule ...")
+    say("Starting the processes of the Procfile ...")
     values = {
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
