@@ -32,6 +32,8 @@ from tests.factories import PASSWORD, make_staff
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+pytest_plugins = ["tests.support.model_server"]
+
 Login = Callable[..., FlaskClient]
 
 

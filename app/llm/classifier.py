@@ -43,9 +43,14 @@ class ModelClassifier:
             ({"role": "system", "content": self._prompt.render("system")}, {"role": "user", "content": user}),
         )
         answer = await self._client.complete_json(request, ClassifyAnswer, calls)
-        return Classification(
-            priority=answer.priority,
-            category=answer.category,
-            confidence=answer.confidence,
-            reasoning=plain(answer.reasoning).strip()[:MAX_REASONING],
-        )
+        return classification_of(answer)
+
+
+def classification_of(answer: ClassifyAnswer) -> Classification:
+    """Return the answer as our value; its reasoning is a stranger's text too, so it is cleaned and cut."""
+    return Classification(
+        priority=answer.priority,
+        category=answer.category,
+        confidence=answer.confidence,
+        reasoning=plain(answer.reasoning).strip()[:MAX_REASONING],
+    )

@@ -21,7 +21,7 @@ from app.agent.ports import ModelUnavailable
 from app.agent.skill import CallLog, SkillFailed
 from app.llm.answers import check_finish, read_answer, tool_params
 from app.llm.failures import BROKE_OFF, NOT_UNDERSTOOD, CallFailed, read_failure
-from app.llm.metering import Meter
+from app.llm.metering import FAILED, Meter
 from app.settings import Settings
 
 PLAN_TEMPERATURE = 0.1
@@ -136,7 +136,6 @@ class ChatClient:
                 stream=True,
                 stream_options={"include_usage": True},
             )
-            meter.finish_reason = NO_REASON
             async with stream:
                 async for chunk in stream:
                     if _note_piece(chunk, meter):
@@ -173,11 +172,11 @@ class ChatClient:
             meter.error = failed.code
             raise
         except CallFailed as failed:
-            meter.end("error", failed.code)
+            meter.end(FAILED, failed.code)
             raise
         except (openai.OpenAIError, TimeoutError, JSONDecodeError) as error:
             failure = read_failure(error)
-            meter.end("error", failure.code)
+            meter.end(FAILED, failure.code)
             logger.warning("model call failed: task=%s provider=%s code=%s", request.task, self._provider, failure.code)
             # The SDK's errors quote addresses and bodies: they end here.
             raise failure from None
@@ -216,10 +215,12 @@ def _note_piece(chunk: object, meter: Meter) -> bool:
 
 def _finish_stream(meter: Meter, shape: type[M]) -> M:
     """Read the whole answer. A stream that ends without saying why has broken off, unless the answer is complete."""
-    if meter.finish_reason != NO_REASON:
+    if meter.finish_reason != FAILED:
         check_finish(meter.finish_reason)
         return read_answer(meter.answer, shape)
     try:
-        return read_answer(meter.answer, shape)
+        answer = read_answer(meter.answer, shape)
     except SkillFailed:
         raise CallFailed("broke_off", BROKE_OFF) from None
+    meter.finish_reason = NO_REASON
+    return answer

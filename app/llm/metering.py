@@ -7,6 +7,9 @@ from openai.types import CompletionUsage
 from app import clock
 from app.agent.skill import ModelCall
 
+FAILED = "error"
+"""The finish reason of a call that did not come to its end."""
+
 
 @dataclass(slots=True)
 class Meter:
@@ -20,7 +23,7 @@ class Meter:
     prompt: str
     answer: str = ""
     usage: CompletionUsage | None = None
-    finish_reason: str = "error"
+    finish_reason: str = FAILED
     error: str | None = None
     _started: float = field(default_factory=clock.monotonic)
     _first: float | None = None
