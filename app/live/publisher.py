@@ -78,7 +78,7 @@ class Publisher:
 
     def last_published(self, thread_id: UUID) -> int:
         """Return the number of the newest event that a thread's stream has; 0 when the stream is empty."""
-        for entry_id, _ in self._redis.xrevrange(thread_stream(thread_id), count=1):
+        for entry_id, _ in self._redis.xrevrange(thread_stream(thread_id), count=1) or ():
             if isinstance(entry_id, bytes):
                 return int(entry_id.partition(b"-")[0])
         return 0

@@ -83,8 +83,11 @@ class Executor:
         return Start(first_observation(row), row["cur_step"], row["max_steps"] - row["steps_taken"])
 
     def _ports(self, claimed: Claimed, journal: RunJournal, calls: CallLog) -> RunPorts:
+        planner = self._agent.planners.get(claimed.row["planner"])
+        if planner is None:
+            raise ModelUnavailable(f"this process has no planner {claimed.row['planner']!r}")
         return RunPorts(
-            planner=self._agent.planners[claimed.row["planner"]],
+            planner=planner,
             skills=self._agent.skills,
             journal=journal,
             calls=calls,

@@ -78,14 +78,15 @@ def republish(transaction: Transaction, publisher: Publisher) -> int:
     `published_seq` follows every burst of events this way, so most threads seen here lack nothing.
     """
     with transaction() as session:
-        lagging = session.execute(
+        rows = session.execute(
             select(Thread.id, Thread.last_seq, Thread.published_seq)
             .where(Thread.published_seq < Thread.last_seq)
             .limit(BATCH)
         ).all()
-        for thread_id, _, published_seq in lagging:
-            known = max(published_seq, publisher.last_published(thread_id))
-            publisher.publish(events_after(session, thread_id, known))
+        lagging = [(row.id, row.last_seq, events_after(session, row.id, row.published_seq)) for row in rows]
+    for thread_id, _, events in lagging:
+        known = publisher.last_published(thread_id)
+        publisher.publish([event for event in events if event.seq > known])
     for thread_id, last_seq, _ in lagging:
         with transaction() as session:
             session.execute(

@@ -1,0 +1,81 @@
+"""A worker process: `python -m jobs.worker [QUEUE ...]`, by default `runs delivery`.
+
+It outlives Redis: away at the start or later, it waits and goes on; runs that are under way don't notice. On SIGTERM it
+takes no more jobs, hands its runs back to be gone on with elsewhere, and ends within seconds.
+"""
+
+import logging
+import signal
+import sys
+import threading
+from uuid import UUID
+
+from redis import Redis, RedisError
+
+from app.agent_parts import build_agent
+from app.bootstrap import Container
+from app.db.signals import JobName
+from app.live.job_queue import DELIVERY, KNOWLEDGE, RUNS
+from app.logs import configure_logging
+from jobs.lanes import Lanes, LaneWorker
+from jobs.process import container, use_runtime
+from jobs.runtime import RunRuntime
+
+log = logging.getLogger(__name__)
+RECONNECT_S = 1.0
+
+
+def main(queues: list[str]) -> None:
+    """Work on these queues until a signal. Raises ValueError for a queue that there is not."""
+    unknown = set(queues) - {RUNS, DELIVERY, KNOWLEDGE}
+    if unknown:
+        raise ValueError(f"no such queue: {', '.join(sorted(unknown))}")
+    configure_logging()
+    parts = container()
+    runtime = _start_runtime(parts) if RUNS in queues else None
+    # Ingestion keeps a core busy; one document at a time leaves the machine to the runs.
+    lanes = Lanes(parts.settings.worker_lanes if runtime else 1)
+    log.info("ready: %s", ", ".join(queues))
+    _work(parts, queues, lanes)
+    log.info("stopping")
+    if runtime is not None:
+        lanes_end = threading.Thread(target=lanes.close)
+        lanes_end.start()
+        _start_elsewhere(parts, runtime.stop())
+        lanes_end.join()
+    else:
+        lanes.close()
+
+
+def _start_runtime(parts: Container) -> RunRuntime:
+    built = build_agent(parts.settings, parts.sessions)
+    built.warm()
+    runtime = RunRuntime(parts.settings, built.agent, built.close)
+    runtime.start()
+    use_runtime(runtime)
+    return runtime
+
+
+def _work(parts: Container, queues: list[str], lanes: Lanes) -> None:
+    stopping = threading.Event()
+    redis = Redis.from_url(parts.settings.redis_url)
+    while not stopping.is_set():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopping.set())
+        try:
+            LaneWorker(queues, redis, lanes, stopping).work(logging_level="WARNING")
+        except RedisError as error:
+            log.warning("Redis is away (%s); trying again", type(error).__name__)
+        stopping.wait(RECONNECT_S)
+
+
+def _start_elsewhere(parts: Container, run_ids: list[UUID]) -> None:
+    try:
+        for run_id in run_ids:
+            parts.queue.enqueue(JobName.EXECUTE_RUN, run_id)
+    except RedisError:
+        log.warning("Redis is away; the sweep will start %d runs elsewhere", len(run_ids))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or [RUNS, DELIVERY])
