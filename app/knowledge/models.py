@@ -27,8 +27,9 @@ class DocState(StrEnum):
 class KnowledgeDoc(Base):
     """One version of a document. `name` (the file's name) is the same across versions; one version is active.
 
-    Versions are archived, never deleted, so that a sent reply's citation can be traced. `leased_until` is when the
-    job that works on it is taken for dead; `term_count` is the length of all its chunks in index terms.
+    Versions are archived, never deleted, so that a sent reply's citation can be traced. `embedder` is the one that all
+    chunks have vectors of; `term_count` their length in index terms. `enqueued_at` is when a job was last started,
+    `leased_until` when the job at work is taken for dead, `attempts` counts the jobs since the last progress.
     """
 
     __tablename__ = "knowledge_docs"
@@ -47,6 +48,9 @@ class KnowledgeDoc(Base):
     chunk_count: Mapped[int] = mapped_column(default=0)
     embedded_count: Mapped[int] = mapped_column(default=0)
     term_count: Mapped[int] = mapped_column(default=0)
+    embedder: Mapped[str | None]
+    attempts: Mapped[int] = mapped_column(default=0)
+    enqueued_at: Mapped[CreatedAt]
     leased_until: Mapped[datetime | None]
     error: Mapped[str | None]
     attributes: Mapped[dict[str, Any]] = mapped_column(default=dict)

@@ -1,0 +1,195 @@
+"""Hybrid search: each question of a query by vector and by keywords, fused, grouped by section, and judged."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy.orm import Session, sessionmaker
+
+from app.agent.values import Passage, SearchResult, Sufficiency, Verdict
+from app.clock import monotonic
+from app.errors import Unavailable
+from app.knowledge.fusion import STRATEGIES, Scale, Strategy
+from app.knowledge.judges import judge_for
+from app.knowledge.lists import BaseStatistics, Candidate, Lists, read_lists, read_statistics
+from app.knowledge.query import SearchQuery, parse_query
+from app.knowledge.segment import terms
+from app.knowledge.sufficiency import NOTHING_TO_SEARCH, Features, features_of, judge_questions
+from app.llm.embedding import Embedder, Vector
+from app.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One fused candidate with its place; `ref` names the passage that the drafter gets of it, if any."""
+
+    rank: int
+    ref: str | None
+    fused: float
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFound:
+    """What one text of the query found: a question (then judged, `features`) or the text as a whole."""
+
+    text: str
+    hits: tuple[Hit, ...]
+    features: Features | None
+    probability: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A search with all that led to it. `result` is what the drafter gets; times in milliseconds."""
+
+    result: SearchResult
+    hits: tuple[Hit, ...]
+    parts: tuple[QuestionFound, ...]
+    strategy: Strategy
+    embedder: str
+    embedding_ms: float
+    search_ms: float
+
+    @property
+    def keyword_only(self) -> bool:
+        """Whether no vector could be had, so that keywords alone decided."""
+        return self.result.keyword_only
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the passages suffice."""
+        return self.result.verdict
+
+
+class KnowledgeSearch:
+    """The Retriever port over PostgreSQL. One for a process; its embedder decides which vectors are searched."""
+
+    def __init__(self, sessions: sessionmaker[Session], embedder: Embedder, settings: Settings) -> None:
+        self._sessions = sessions
+        self._embedder = embedder
+        self._strategy: Strategy = settings.retrieval_fusion
+        self._top_k = settings.retrieval_top_k
+
+    async def search(self, query: str) -> SearchResult:
+        """Return the passages that fit `query`, best first, with a verdict on whether they suffice."""
+        return (await asyncio.to_thread(self.explain, query)).result
+
+    def explain(self, query: str, k: int | None = None) -> Explained:
+        """Return the same with both ranks, scores and features; `k` is the number of passages, by default the setting.
+
+        Without vectors (the embedder is away) the search goes by keywords alone and says so.
+        """
+        asked, limit = parse_query(query), k or self._top_k
+        started = monotonic()
+        vectors = self._embed(asked)
+        embedded = monotonic()
+        with self._sessions() as session:
+            statistics, lists = self._read(session, asked, vectors, depth=2 * limit)
+        parts = [self._part(asked, unit, found, statistics) for unit, found in zip(asked.units, lists, strict=True)]
+        hits = _with_refs(_in_turn([part.hits for part in parts]), limit)
+        # The base may have no vectors of this embedder yet: that, too, is a search by keywords alone.
+        keyword_only = all(found.spread is None for found in lists)
+        result = SearchResult(
+            query=asked.text,
+            passages=tuple(_passage(hit) for hit in hits if hit.ref),
+            verdict=self._verdict(parts, statistics, keyword_only=keyword_only),
+            keyword_only=keyword_only,
+        )
+        done = monotonic()
+        return Explained(
+            result,
+            hits,
+            tuple(parts),
+            self._strategy,
+            self._embedder.name,
+            embedding_ms=1000 * (embedded - started),
+            search_ms=1000 * (done - embedded),
+        )
+
+    def _embed(self, asked: SearchQuery) -> list[Vector]:
+        """Return a vector a unit, or none at all when the embedder is away."""
+        try:
+            return [self._embedder.embed_query(unit) for unit in asked.units]
+        except Unavailable:
+            return []
+
+    def _read(
+        self, session: Session, asked: SearchQuery, vectors: Sequence[Vector], *, depth: int
+    ) -> tuple[BaseStatistics, list[Lists]]:
+        unit_terms = [terms(unit) for unit in asked.units]
+        statistics = read_statistics(session, [term for found in unit_terms for term in found])
+        lists = [
+            read_lists(
+                session,
+                terms=found,
+                statistics=statistics,
+                vector=vectors[at] if vectors else None,
+                embedder=self._embedder.name,
+                depth=depth,
+            )
+            for at, found in enumerate(unit_terms)
+        ]
+        return statistics, lists
+
+    def _part(self, asked: SearchQuery, unit: str, lists: Lists, statistics: BaseStatistics) -> QuestionFound:
+        candidates = {candidate.found.chunk_id: candidate for candidate in lists.candidates}
+        scale = lists.spread.scale if lists.spread else Scale(0.0)
+        fused = STRATEGIES[self._strategy]([candidate.found for candidate in lists.candidates], scale)
+        hits = tuple(
+            Hit(rank, None, score, candidates[found.chunk_id]) for rank, (found, score) in enumerate(fused, start=1)
+        )
+        if unit not in asked.questions:
+            return QuestionFound(unit, hits, None, None)
+        features = features_of(unit, [hit.candidate for hit in hits], lists.spread, statistics)
+        judge = judge_for(self._embedder.name if lists.spread else None)
+        return QuestionFound(unit, hits, features, judge.probability(features))
+
+    def _verdict(self, parts: Sequence[QuestionFound], statistics: BaseStatistics, *, keyword_only: bool) -> Verdict:
+        if not statistics.chunks:
+            return Verdict(outcome=Sufficiency.INSUFFICIENT, probability=0.0, reason=NOTHING_TO_SEARCH)
+        judge = judge_for(None if keyword_only else self._embedder.name)
+        return judge_questions(judge, [part.features for part in parts if part.features])
+
+
+def _in_turn(lists: Sequence[Sequence[Hit]]) -> Iterator[Hit]:
+    """Yield the hits of all lists, the best of each first, every chunk once."""
+    seen: set[UUID] = set()
+    for at in range(max(map(len, lists), default=0)):
+        for hits in lists:
+            if at < len(hits) and hits[at].candidate.found.chunk_id not in seen:
+                seen.add(hits[at].candidate.found.chunk_id)
+                yield hits[at]
+
+
+def _with_refs(hits: Iterator[Hit], limit: int) -> tuple[Hit, ...]:
+    """Number the hits anew, and name the first of each section until the drafter has `limit` passages."""
+    refs: dict[tuple[UUID, str], str] = {}
+    numbered: list[Hit] = []
+    for rank, hit in enumerate(hits, start=1):
+        section = (hit.candidate.doc_id, hit.candidate.section)
+        ref = None
+        if section not in refs and len(refs) < limit:
+            refs[section] = ref = f"kb-{len(refs) + 1}"
+        numbered.append(Hit(rank, ref, hit.fused, hit.candidate))
+    return tuple(numbered)
+
+
+def _passage(hit: Hit) -> Passage:
+    candidate = hit.candidate
+    found = candidate.found
+    return Passage(
+        ref=hit.ref or "",
+        chunk_id=found.chunk_id,
+        doc_id=candidate.doc_id,
+        doc_version=candidate.doc_version,
+        doc_title=candidate.doc_title,
+        heading=candidate.heading,
+        text=candidate.section,
+        vector_score=found.similarity,
+        vector_rank=found.vector_rank,
+        keyword_score=found.bm25 or None,
+        keyword_rank=found.keyword_rank,
+        fused=hit.fused,
+    )
