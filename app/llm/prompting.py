@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import unicodedata
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import frontmatter
 
 PROMPT_DIR = Path(__file__).resolve().parent / "prompts"
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _SECTION = re.compile(r"^# (system|user|progress)\n", re.MULTILINE)
 
 
@@ -62,5 +62,4 @@ def plain(text: str) -> str:
 
     `<|im_start|>` and its like are split: a server that parses them would take a stranger's words for a turn.
     """
-    kept = "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs"))
-    return kept.replace("<|", "< |").replace("|>", "| >")
+    return _CONTROL.sub("", text).replace("<|", "< |").replace("|>", "| >")
