@@ -7,10 +7,8 @@ from pydantic import BaseModel
 
 from app.agent.ports import CallSkill, Finish, Plan, SkillOffer
 from app.agent.skill import CallLog
-from app.agent.values import Observation, Sufficiency, TicketFacts
-
-MAX_SEARCHES = 2
-"""The ticket's own words once, and once without the noise."""
+from app.agent.steps import MAX_SEARCHES, is_answerable
+from app.agent.values import Observation, TicketFacts
 
 QUERY_CHARS = 400
 """A longer query costs a second of embedding and finds nothing more: customers ask first or last, not in the middle."""
@@ -45,7 +43,7 @@ class RulePlanner:
             return _call("classify_ticket", _NoArguments())
         if observation.search is None:
             return _call("search_knowledge", _Query(query=search_query(observation.ticket)))
-        if observation.search.verdict.outcome is Sufficiency.INSUFFICIENT:
+        if not is_answerable(observation):
             rewritten = rewritten_query(observation.ticket)
             if observation.searches >= MAX_SEARCHES or rewritten == observation.search.query:
                 return Finish("the knowledge base does not answer this ticket")

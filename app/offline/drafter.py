@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from app.agent.skill import CallLog, Escalation
+from app.agent.steps import NOT_COVERED
 from app.agent.values import Citation, Draft, Observation, Passage, SearchResult, Sentence, Sufficiency
 from app.msgids import msgid
 from app.offline.questions import questions
@@ -14,7 +15,6 @@ from app.offline.quoting import Quote, pick_quotes
 from app.offline.relevance import Relevance
 from app.offline.wording import Frame, frame_for, greeting, is_chinese
 
-NO_ANSWER_IN_SOURCES = msgid("The knowledge base does not answer this question.")
 WEAK_SOURCES = msgid("The passages found may not answer this ticket. Check them before sending.")
 OTHER_LANGUAGE = msgid("The quoted passages are in another language than the ticket. Translate them before sending.")
 HINT_NOT_FOLLOWED = msgid("Offline mode can't follow free instructions: the hint only chose among the passages found.")
@@ -45,7 +45,7 @@ class ExtractiveDrafter:
         del calls  # Nothing is paid for.
         search = observation.search
         if search is None or not search.passages or search.verdict.outcome is Sufficiency.INSUFFICIENT:
-            raise Escalation(NO_ANSWER_IN_SOURCES)
+            raise Escalation(NOT_COVERED)
         sentences = _compose(observation, search)
         text = ""
         for sentence in sentences:

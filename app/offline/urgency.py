@@ -138,14 +138,16 @@ _MANY_DOWN = _any(
 )
 _AGAIN = _any(
     r"第[二三四五六七八九十2-9]次|[两三四五六七八九2-9][次回]|多次|反复|再三|一再",
-    r"又(?:一次)?投诉|再次(?:投诉|反映)|(?:投诉|反映)过",
+    r"又(?:一次)?投诉|再次(?:投诉|反映)",
+    r"(?:投诉|反映)过",
     r"(?:second|third|fourth|fifth|\d(?:nd|rd|th)) (?:time|complaint)|\btwice\b|again and again|repeatedly|several times",
 )
 _ABOVE = r"(?:主管|领导|经理|负责人|上级)"
 _ESCALATE = _any(
     rf"(?:投诉|反映|反馈)[^。！？\n]{{0,60}}(?:{_ABOVE}|升级)|(?:{_ABOVE}|升级)[^。！？\n]{{0,60}}(?:投诉|反映|反馈)",
     rf"{_ABOVE}[^。！？\n]{{0,10}}(?:处理|出面|出来|回电|解决|联系)",
-    r"complain\w*[\s\S]{0,160}(?:manager|supervisor|escalat\w+)|(?:manager|supervisor|escalat\w+)[\s\S]{0,160}complain",
+    r"complain\w*[\s\S]{0,160}(?:manager|supervisor|escalat\w+)",
+    r"(?:manager|supervisor|escalat\w+)[\s\S]{0,160}complain",
 )
 
 _RULES = (
