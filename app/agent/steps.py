@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 
 from app.agent.values import Observation, Sufficiency
+from app.msgids import msgid
 
 MAX_SEARCHES = 2
 """The first query, and one that was rewritten."""
 FAILURES_TO_A_PERSON = 3
 """So many failed steps in a row go to a person."""
 
-# Why a run goes to a person: English msgids that the page translates.
-NOT_COVERED = "The knowledge base does not answer this ticket."
-KEEPS_FAILING = "The agent failed three times in a row."
-OUT_OF_STEPS = "The agent used up its steps without a draft."
-GAVE_UP = "The agent stopped without a draft."
-REASONS = (NOT_COVERED, KEEPS_FAILING, OUT_OF_STEPS, GAVE_UP)
+# Why a run goes to a person.
+NOT_COVERED = msgid("The knowledge base does not answer this ticket.")
+KEEPS_FAILING = msgid("The agent failed three times in a row.")
+OUT_OF_STEPS = msgid("The agent used up its steps without a draft.")
+GAVE_UP = msgid("The agent stopped without a draft.")
 
 
 @dataclass(frozen=True, slots=True)

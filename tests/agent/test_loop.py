@@ -1,0 +1,215 @@
+"""The loop, on hand-written ports: what it records, what it lets through, and how it ends."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from app.agent.admission import AnySkill
+from app.agent.loop import RunPorts, Start, drive
+from app.agent.ports import Planner
+from app.agent.rule_planner import RulePlanner
+from app.agent.skill import CallLog, Level, Phase
+from app.agent.steps import GAVE_UP, KEEPS_FAILING, NOT_COVERED, OUT_OF_STEPS, DraftReady, Escalate
+from app.agent.values import Classification, Observation, Sufficiency
+from app.skills import make_skills
+from app.skills.classify_ticket import ClassifyTicket
+from tests.agent.parts import (
+    FixedClassifier,
+    FixedDrafter,
+    FixedRetriever,
+    KeptJournal,
+    ScriptedPlanner,
+    call,
+    found,
+    ticket,
+)
+
+CLASSIFY, SEARCH, DRAFT = call("classify_ticket"), call("search_knowledge"), call("draft_reply")
+INSUFFICIENT = Sufficiency.INSUFFICIENT
+
+
+class Run:
+    """One run of the loop and what came of it."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        *,
+        skills: Sequence[AnySkill] | None = None,
+        retriever: FixedRetriever | None = None,
+        drafter: FixedDrafter | None = None,
+        classifier: FixedClassifier | None = None,
+        steps: int = 5,
+        start: Observation | None = None,
+        skill_timeout_s: float = 5.0,
+    ) -> None:
+        self.retriever = retriever or FixedRetriever()
+        self.drafter = drafter or FixedDrafter()
+        self.journal = KeptJournal()
+        self.shown: list[str] = []
+        made = make_skills(classifier or FixedClassifier(), self.retriever, self.drafter)
+        ports = RunPorts(planner, skills or made, self.journal, CallLog(), self._show, skill_timeout_s)
+        self.outcome = asyncio.run(drive(Start(start or Observation(ticket=ticket()), 0, steps), ports))
+
+    async def _show(self, text: str) -> None:
+        self.shown.append(text)
+
+    @property
+    def reason(self) -> str:
+        assert isinstance(self.outcome, Escalate)
+        return self.outcome.reason
+
+
+@pytest.mark.parametrize("planner", [RulePlanner(), ScriptedPlanner([CLASSIFY, SEARCH, DRAFT])])
+def test_both_planners_reach_a_draft_in_three_recorded_steps(planner: Planner) -> None:
+    run = Run(planner)
+    assert isinstance(run.outcome, DraftReady)
+    assert [line[:3] for line in run.journal.lines] == [
+        ("started", 1, "classify_ticket"),
+        ("finished", 1, "classify_ticket"),
+        ("started", 2, "search_knowledge"),
+        ("finished", 2, "search_knowledge"),
+        ("started", 3, "draft_reply"),
+        ("finished", 3, "draft_reply"),
+    ]
+    assert run.shown[-1] == run.drafter.text
+
+
+def test_each_turn_offers_the_skills_of_the_open_phase_only() -> None:
+    planner = ScriptedPlanner([CLASSIFY, SEARCH, DRAFT])
+    Run(planner)
+    assert planner.offered == [("classify_ticket",), ("search_knowledge",), ("draft_reply",)]
+
+
+def test_the_planner_is_shown_summaries_and_never_knowledge_text() -> None:
+    run = Run(ScriptedPlanner([CLASSIFY, SEARCH, DRAFT]))
+    turns = run.outcome.observation.turns
+    assert '"found":1' in turns[1].summary
+    assert '"outcome":"sufficient"' in turns[1].summary
+    passage = found().passages[0].text
+    assert all(passage not in turn.summary + turn.arguments for turn in turns)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        (call("delete_everything"), "unknown_skill"),
+        (DRAFT, "wrong_phase"),
+        (call("classify_ticket", "{not json"), "bad_arguments"),
+        (call("classify_ticket", '{"ticket_content": 7}'), "bad_arguments"),
+        (call("classify_ticket", '{"ticket_content": "' + "a" * 30_000 + '"}'), "bad_arguments"),
+        (call("classify_ticket", "[" * 5_000), "bad_arguments"),
+        (call("classify_ticket", '{"nested": [{"api_key": "sk-1"}]}'), "forbidden_parameter"),
+    ],
+)
+def test_a_refused_call_is_data_for_the_planner_and_the_run_goes_on(wrong: object, code: str) -> None:
+    run = Run(ScriptedPlanner([wrong, CLASSIFY, SEARCH, DRAFT]))
+    assert ("failed", 1, code, "Continue") in run.journal.lines
+    assert isinstance(run.outcome, DraftReady)
+    assert run.outcome.observation.turns[0].failed
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "Passwd", "access_token", "API-Key", "client_secret", "set_cookie", "Authorization"]
+)
+def test_a_credential_is_refused_and_kept_nowhere(name: str) -> None:
+    run = Run(ScriptedPlanner([call("classify_ticket", f'{{"{name}": "hunter2"}}'), CLASSIFY, SEARCH, DRAFT]))
+    assert ("failed", 1, "forbidden_parameter", "Continue") in run.journal.lines
+    assert "hunter2" not in str(run.journal.lines)
+    assert "hunter2" not in run.outcome.observation.model_dump_json()
+
+
+@pytest.mark.parametrize("level", [Level.SEND, Level.IRREVERSIBLE])
+def test_an_agent_never_runs_a_skill_that_sends(level: Level) -> None:
+    class SendReply(ClassifyTicket):
+        name = "send_reply"
+        phase = Phase.CLASSIFY
+
+        async def run(self, params: object, context: object) -> Classification:
+            raise AssertionError("it was run")
+
+    SendReply.level = level
+    skills = (*make_skills(FixedClassifier(), FixedRetriever(), FixedDrafter()), SendReply(FixedClassifier()))
+    planner = ScriptedPlanner([call("send_reply"), CLASSIFY, SEARCH, DRAFT])
+    run = Run(planner, skills=skills)
+    assert "send_reply" not in planner.offered[0]
+    assert ("failed", 1, "forbidden_level", "Continue") in run.journal.lines
+
+
+def test_the_third_failure_in_a_row_goes_to_a_person() -> None:
+    run = Run(RulePlanner(), classifier=FixedClassifier(failures=3))
+    assert run.reason == KEEPS_FAILING
+    assert run.journal.lines[-1] == ("failed", 3, "bad_output", "Escalate")
+
+
+def test_two_failures_in_a_row_do_not() -> None:
+    run = Run(RulePlanner(), classifier=FixedClassifier(failures=2))
+    assert isinstance(run.outcome, DraftReady)
+
+
+def test_an_insufficient_search_is_tried_once_more_in_other_words_and_then_goes_to_a_person() -> None:
+    planner = ScriptedPlanner([CLASSIFY, SEARCH, SEARCH, SEARCH])
+    run = Run(planner, retriever=FixedRetriever([INSUFFICIENT]))
+    assert run.reason == NOT_COVERED
+    first, second = run.retriever.queries
+    assert "上周申请" in first
+    assert second == "退款多久到账"
+    assert run.journal.lines[-1] == ("finished", 3, "search_knowledge", "Escalate")
+    assert run.shown == []
+
+
+def test_a_rewritten_query_that_finds_enough_leads_to_a_draft() -> None:
+    retriever = FixedRetriever([INSUFFICIENT, Sufficiency.WEAK])
+    run = Run(
+        ScriptedPlanner([CLASSIFY, SEARCH, call("search_knowledge", '{"query": "退款时效"}'), DRAFT]),
+        retriever=retriever,
+    )
+    assert isinstance(run.outcome, DraftReady)
+    assert retriever.queries[1] == "退款时效"
+
+
+def test_the_rule_planner_escalates_what_the_base_does_not_cover() -> None:
+    run = Run(RulePlanner(), retriever=FixedRetriever([INSUFFICIENT]))
+    assert run.reason == NOT_COVERED
+
+
+def test_a_drafter_that_finds_no_answer_in_the_sources_overrules_the_verdict() -> None:
+    run = Run(RulePlanner(), drafter=FixedDrafter(refuses=True))
+    assert run.reason == "The sources do not answer this."
+    assert run.journal.lines[-1] == ("failed", 3, "escalated", "Escalate")
+
+
+def test_a_planner_that_stops_early_leaves_the_ticket_to_a_person() -> None:
+    run = Run(ScriptedPlanner([CLASSIFY]))
+    assert run.reason == GAVE_UP
+    assert run.journal.lines[-1] == ("ended", "Escalate")
+
+
+def test_the_last_step_without_a_draft_escalates_in_its_own_write() -> None:
+    run = Run(ScriptedPlanner([DRAFT, CLASSIFY, SEARCH]), steps=3)
+    assert run.reason == OUT_OF_STEPS
+    assert run.journal.lines[-1] == ("finished", 3, "search_knowledge", "Escalate")
+
+
+def test_a_run_without_a_step_left_takes_none() -> None:
+    run = Run(RulePlanner(), steps=0)
+    assert run.journal.lines == [("ended", "Escalate")]
+
+
+def test_a_resumed_run_goes_on_where_it_stood() -> None:
+    known = Run(RulePlanner()).outcome.observation.model_copy(update={"draft": None})
+    run = Run(RulePlanner(), start=known)
+    assert [line[2] for line in run.journal.lines if line[0] == "started"] == ["draft_reply"]
+
+
+def test_every_paid_call_reaches_the_journal() -> None:
+    run = Run(ScriptedPlanner([CLASSIFY, SEARCH, DRAFT]))
+    assert run.journal.paid == 4
+
+
+def test_a_skill_that_hangs_is_cut_off() -> None:
+    hanging = FixedDrafter()
+    hanging.gate = asyncio.Event()
+    with pytest.raises(TimeoutError):
+        Run(RulePlanner(), drafter=hanging, skill_timeout_s=0.05)
