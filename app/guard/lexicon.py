@@ -6,6 +6,8 @@ characters, full-width punctuation as half-width (，！？ become ,!? and 。 s
 
 from dataclasses import dataclass
 
+from app.msgids import msgid
+
 
 @dataclass(frozen=True, slots=True)
 class WordList:
@@ -17,7 +19,7 @@ class WordList:
 
 SENSITIVE = (
     WordList(
-        "Insulting word",
+        msgid("Insulting word"),
         (
             *("傻逼", "傻子", "傻瓜(?!相机|式|操作)", "白痴", "智障", "弱智", "脑残", "蠢货", "蠢猪", "笨蛋", "神经病"),
             *(
@@ -37,7 +39,7 @@ SENSITIVE = (
         ),
     ),
     WordList(
-        "Blames the customer",
+        msgid("Blames the customer"),
         (
             *(
                 "怪[你您]自己",
@@ -53,7 +55,7 @@ SENSITIVE = (
         ),
     ),
     WordList(
-        "Internal matter",
+        msgid("Internal matter"),
         (
             *(
                 "绝密",
@@ -70,7 +72,7 @@ SENSITIVE = (
         ),
     ),
     WordList(
-        "Deal outside the platform",
+        msgid("Deal outside the platform"),
         (
             *(
                 "私下(?:转账|交易|退款|解决|联系|补偿)",
@@ -83,7 +85,7 @@ SENSITIVE = (
         ),
     ),
     WordList(
-        "Asks for a password or code",
+        msgid("Asks for a password or code"),
         (
             r"请(?:[你您])?(?:先)?(?:把|将)?(?:提供|告知|告诉|发送|回复|发给?)[^,。!?;]{0,8}(?:密码|验证码|安全码|cvv)",
             r"把[^,。!?;]{0,6}(?:密码|验证码|安全码|cvv)(?:发|告诉|提供|给我)",
@@ -91,7 +93,7 @@ SENSITIVE = (
         ),
     ),
     WordList(
-        "Absolute claim (advertising law)",
+        msgid("Absolute claim (advertising law)"),
         (
             *(
                 "全网最",
@@ -126,7 +128,7 @@ _UNLIKE_PROMISES = "程度|范围|条件|时间|期限|比例|金额|数量|要|
 
 PROMISES = (
     WordList(
-        "Promises an outcome",
+        msgid("Promises an outcome"),
         (
             rf"(?:保证(?!金|书|人)|包您|包你)[^,。!?;]{{0,10}}?(?:{_OUTCOME})",
             rf"(?<!不)一定(?!{_UNLIKE_PROMISES})[^,。!?;]{{0,10}}?(?:{_OUTCOME})",
@@ -150,7 +152,7 @@ PROMISES = (
         ),
     ),
     WordList(
-        "Promises instant money",
+        msgid("Promises instant money"),
         (
             r"(?:马上|立刻|立马|即刻|立即)(?:就)?(?:能|会|可以?)?(?:给[你您])?(?:到账|赔偿|赔付|打款|全额退款)",
             *("秒到账?", "秒退", "秒赔"),
@@ -159,7 +161,7 @@ PROMISES = (
         ),
     ),
     WordList(
-        "Promises without conditions",
+        msgid("Promises without conditions"),
         (
             *("无条件(?:退款|退货|退换|赔偿|赔付|补偿|退)", "不限条件(?:退|赔)", "无论(?:什么|任何)原因都(?:退|赔)"),
             *(r"\bunconditional (?:refund|return)s?\b", r"\bno questions asked\b"),

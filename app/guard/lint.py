@@ -10,6 +10,7 @@ from app.guard import personal_data
 from app.guard.folding import Folded, fold
 from app.guard.lexicon import NOT_A_PROMISE, PROMISES, SENSITIVE, WordList
 from app.guard.personal_data import DataKind
+from app.msgids import msgid
 
 
 class FindingKind(StrEnum):
@@ -37,9 +38,9 @@ LINT_VERSION = f"1-{_LISTS_DIGEST[:10]}"
 
 # A company's own address is part of many replies: e-mail is masked in logs, and not held against a reply.
 _DATA_LABELS = {
-    DataKind.MOBILE: "Mobile number",
-    DataKind.BANK_CARD: "Bank card number",
-    DataKind.ID_CARD: "ID card number",
+    DataKind.MOBILE: msgid("Mobile number"),
+    DataKind.BANK_CARD: msgid("Bank card number"),
+    DataKind.ID_CARD: msgid("ID card number"),
 }
 
 

@@ -22,6 +22,7 @@ from app.agent.skill import CallLog, SkillFailed
 from app.llm.answers import check_finish, read_answer, tool_params
 from app.llm.failures import BROKE_OFF, NOT_UNDERSTOOD, CallFailed, read_failure
 from app.llm.metering import FAILED, Meter
+from app.msgids import msgid
 from app.settings import Settings
 
 PLAN_TEMPERATURE = 0.1
@@ -209,7 +210,7 @@ def _note_piece(chunk: object, meter: Meter) -> bool:
         return False
     meter.see(piece)
     if len(meter.answer) > MAX_ANSWER_CHARS:
-        raise SkillFailed("model_output_too_long", "The model's answer is far too long.")
+        raise SkillFailed("model_output_too_long", msgid("The model's answer is far too long."))
     return True
 
 

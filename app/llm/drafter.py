@@ -12,11 +12,12 @@ from app.agent.values import Citation, Draft, Observation, Passage, Sentence, Su
 from app.llm.client import ChatClient, ChatRequest
 from app.llm.prompting import Prompt, load_prompt, plain
 from app.llm.ticket_text import fence_for, hint_part, past_part, ticket_part
+from app.msgids import msgid
 
 MAX_DRAFT_CHARS = 4_000
-NO_ANSWER_IN_SOURCES = "The knowledge base does not answer this question."
-ANSWERED_IN_PART = "The sources answer this only in part."
-EDIT_NEEDED = "The model asks for a check by a person."
+NO_ANSWER_IN_SOURCES = msgid("The knowledge base does not answer this question.")
+ANSWERED_IN_PART = msgid("The sources answer this only in part.")
+EDIT_NEEDED = msgid("The model asks for a check by a person.")
 _REF = r"(?:kb-\d+(?:\s*[,，、]\s*kb-\d+)*)"
 _REF_MARK = re.compile(rf"[ \t]*(?:[\[【(（]{_REF}[\]】)）]|[\[【]\d{{1,2}}[\]】])", re.IGNORECASE)
 
@@ -59,9 +60,9 @@ class ModelDrafter:
     def _read(self, answer: DraftAnswer, observation: Observation, passages: Sequence[Passage]) -> Draft:
         text = customer_text(answer.draft)
         if not text:
-            raise SkillFailed("draft_empty", "The model wrote no reply.")
+            raise SkillFailed("draft_empty", msgid("The model wrote no reply."))
         if len(text) > MAX_DRAFT_CHARS:
-            raise SkillFailed("draft_too_long", f"The reply is longer than {MAX_DRAFT_CHARS} characters.")
+            raise SkillFailed("draft_too_long", msgid("The model's reply is too long."))
         named = [passage for passage in passages if passage.ref in answer.cited]
         sentences = self._cite_sentences(text, named or passages)
         used = {passage.ref for passage in named} or {ref for sentence in sentences for ref in sentence.refs}

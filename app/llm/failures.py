@@ -4,19 +4,21 @@ from json import JSONDecodeError
 
 import openai
 
+from app.msgids import msgid
+
 LONGEST_WAIT_S = 2.0
 """A provider that asks for more patience than this is not waited for."""
 
-NO_ANSWER = "The model did not answer in time."
-NO_CONNECTION = "The model can't be reached."
-BROKE_OFF = "The connection to the model broke off."
-KEY_REFUSED = "The model service refuses the key."
-OUT_OF_CREDIT = "The model service refuses: no credit is left."
-UNKNOWN_MODEL = "The model service does not know this model or address."
-REFUSED = "The model service refuses the request."
-BUSY = "The model service is busy or over its quota."
-FAULTY = "The model service has a fault."
-NOT_UNDERSTOOD = "The model service answers in a form that can't be read."
+NO_ANSWER = msgid("The model did not answer in time.")
+NO_CONNECTION = msgid("The model can't be reached.")
+BROKE_OFF = msgid("The connection to the model broke off.")
+KEY_REFUSED = msgid("The model service refuses the key.")
+OUT_OF_CREDIT = msgid("The model service refuses: no credit is left.")
+UNKNOWN_MODEL = msgid("The model service does not know this model or address.")
+REFUSED = msgid("The model service refuses the request.")
+BUSY = msgid("The model service is busy or over its quota.")
+FAULTY = msgid("The model service has a fault.")
+NOT_UNDERSTOOD = msgid("The model service answers in a form that can't be read.")
 
 _BY_STATUS = {401: KEY_REFUSED, 403: KEY_REFUSED, 402: OUT_OF_CREDIT, 404: UNKNOWN_MODEL, 408: NO_ANSWER, 429: BUSY}
 
