@@ -73,7 +73,8 @@ def _earlier(session: Session, source: str, key: str, digest: str) -> Received:
     ).one()
     if known != digest:
         raise KeyReused
-    run_id = session.scalars(select(Run.id).where(Run.ticket_id == ticket_id).order_by(Run.id).limit(1)).one()
+    first = select(Run.id).join(Thread, Thread.id == Run.thread_id).where(Thread.ticket_id == ticket_id)
+    run_id = session.scalars(first.order_by(Run.id).limit(1)).one()
     return Received(ticket_id, number, run_id, created=False)
 
 

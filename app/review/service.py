@@ -125,16 +125,18 @@ def escalate(session: Session, *, ticket_id: UUID, run_id: UUID, staff_id: UUID,
     _audit(session, "run_escalated", staff_id, run)
 
 
-def cancel_run(session: Session, *, ticket_id: UUID, run_id: UUID, staff_id: UUID | None) -> None:
-    """Stop a run that has not ended; its finished steps stay. `staff_id` is None for a source's token.
+def cancel_run(
+    session: Session, *, ticket_id: UUID, run_id: UUID, staff_id: UUID | None, token: str | None = None
+) -> None:
+    """Stop a run that has not ended; its finished steps stay. A source cancels by its `token` (the name of it).
 
     Raises RunMoved, NotFound.
     """
     thread = lock_thread(session, ticket_id)
-    by = str(staff_id) if staff_id else None
-    event = NewEvent(EventType.RUN_CANCELLED, run_id, {"by": by})
+    by = {"by": str(staff_id)} if staff_id else {"token": token}
+    event = NewEvent(EventType.RUN_CANCELLED, run_id, by)
     run = move_run(session, thread, run_id, RunStatus.CANCELLED, [event], by=staff_id)
-    _audit(session, "run_cancelled", staff_id, run)
+    _audit(session, "run_cancelled", staff_id, run, token=token)
 
 
 def save_composer(session: Session, *, ticket_id: UUID, staff_id: UUID, body: str) -> None:
@@ -230,5 +232,5 @@ def _forget_composer(session: Session, ticket_id: UUID, staff_id: UUID) -> None:
     )
 
 
-def _audit(session: Session, action: str, staff_id: UUID | None, run: Run, **detail: str | bool) -> None:
+def _audit(session: Session, action: str, staff_id: UUID | None, run: Run, **detail: str | bool | None) -> None:
     audit.record(session, action, staff_id=staff_id, ticket_id=run.ticket_id, run_id=run.id, **detail)
