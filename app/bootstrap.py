@@ -13,9 +13,11 @@ from sqlalchemy.orm import Session, sessionmaker
 import app.tables  # noqa: F401 - every foreign key finds its table, whichever rooms a process uses
 from app.db.session import make_engine, make_sessions, transaction
 from app.db.signals import Signals
+from app.knowledge.retrieval import KnowledgeSearch
 from app.live.hub import Hub
 from app.live.job_queue import JobQueue
 from app.live.publisher import Publisher
+from app.llm.embedding_socket import make_query_embedder
 from app.runs.lifecycle import RunPlan
 from app.settings import Settings
 
@@ -43,6 +45,11 @@ class Container:
     def hub(self) -> Hub:
         """Hears what is published, for all pages that this process serves; used by the web only."""
         return Hub(self.settings.redis_url)
+
+    @cached_property
+    def knowledge_search(self) -> KnowledgeSearch:
+        """Searches the knowledge base for pages; vectors come from the embedder process, never from this one."""
+        return KnowledgeSearch(self.sessions, make_query_embedder(self.settings), self.settings)
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:

@@ -18,6 +18,11 @@ class Role(StrEnum):
     SUPERVISOR = "supervisor"
     ADMIN = "admin"
 
+    def includes(self, other: "Role") -> bool:
+        """Return whether this role may do all that `other` may."""
+        order = list(Role)
+        return order.index(self) >= order.index(other)
+
 
 class Staff(Base):
     """A person who signs in. `password_hash` is argon2id; `session_epoch` ends all sessions when it grows."""

@@ -1,0 +1,15 @@
+"""HTML pages: one blueprint a page family. A view parses, calls one service, renders."""
+
+from app.web import auth, health, inbox, knowledge, live, new_ticket, preferences, review, tickets
+
+BLUEPRINTS = (
+    health.blueprint,
+    auth.blueprint,
+    preferences.blueprint,
+    inbox.blueprint,
+    new_ticket.blueprint,
+    tickets.blueprint,
+    review.blueprint,
+    live.blueprint,
+    knowledge.blueprint,
+)
