@@ -48,6 +48,7 @@ def main() -> int:
             finally:
                 ignore_signals()
     except Stopped:
+        say("Stopped before everything had started; the next start goes on from here.")
         return 0
     except (CannotStart, ServiceFailed) as problem:
         say(str(problem))
