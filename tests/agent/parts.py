@@ -118,12 +118,20 @@ class FixedDrafter:
     refuses: bool = False
     started: asyncio.Event = field(default_factory=asyncio.Event)
     hints: list[str | None] = field(default_factory=list)
+    loop: asyncio.AbstractEventLoop | None = None
+
+    def open_gate(self) -> None:
+        """Let it go on, from any thread."""
+        assert self.gate is not None
+        assert self.loop is not None
+        self.loop.call_soon_threadsafe(self.gate.set)
 
     async def draft(self, observation: Observation, show: Callable[[str], Awaitable[None]], calls: CallLog) -> Draft:
         self.hints.append(observation.hint)
         if self.refuses:
             raise Escalation("The sources do not answer this.")
         calls.add(PAID)
+        self.loop = asyncio.get_running_loop()
         await show(self.text[:5])
         self.started.set()
         if self.gate is not None:
