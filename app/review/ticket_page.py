@@ -1,0 +1,219 @@
+"""All that a ticket page shows, read once: a fixed number of statements, whatever the ticket has been through.
+
+The thread's newest number is read first. What happens while the rest is read has a higher number, so the stream
+brings it again: twice is harmless, never is not.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.delivery.models import Delivery
+from app.errors import NotFound
+from app.guard.personal_data import mask_name
+from app.review.models import ComposerDraft
+from app.review.ticket_view import (
+    ComposerView,
+    CustomerView,
+    DraftView,
+    MessageView,
+    PastTicketView,
+    ReplyView,
+    RunView,
+    StepView,
+    TicketPage,
+    draft_view,
+    reply_view,
+    step_view,
+)
+from app.runs.models import Artifact, ArtifactType, Run, Step
+from app.staff import queries as staff_queries
+from app.tickets.models import Customer, Thread, Ticket, TicketMessage
+
+RUNS_SHOWN = 20
+PAST_SHOWN = 6
+
+
+def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
+    """Return the page of a ticket as `staff_id` sees it. Raises NotFound."""
+    thread, ticket, customer = _head(session, number)
+    messages = _messages(session, ticket.id)
+    runs = _runs(session, thread.id)
+    run_ids = [run.id for run in runs]
+    steps = _steps(session, run_ids)
+    artifacts = _artifacts(session, run_ids)
+    deliveries = _deliveries(session, ticket.id)
+    past = _past(session, customer.id, ticket.id)
+    names = staff_queries.names(session, _people(ticket, messages, runs, artifacts))
+    drafts, replies = _made(artifacts, deliveries, names)
+    return TicketPage(
+        ticket_id=ticket.id,
+        thread_id=thread.id,
+        last_seq=thread.last_seq,
+        number=ticket.number,
+        subject=ticket.subject,
+        status=ticket.status,
+        channel=ticket.channel,
+        priority=ticket.priority,
+        priority_by_ai=ticket.priority_set_by == "ai",
+        category=ticket.category,
+        category_by_ai=ticket.category_set_by == "ai",
+        confidence=ticket.confidence,
+        created_at=ticket.created_at,
+        escalated_at=ticket.escalated_at,
+        escalation_reason=ticket.escalation_reason,
+        last_customer_message_id=ticket.last_customer_message_id,
+        last_reply_id=ticket.last_reply_id,
+        customer=CustomerView(customer.external_id, mask_name(customer.name)),
+        messages=tuple(_message_view(message, names) for message in messages),
+        runs=tuple(_run_view(run, steps[run.id], drafts.get(run.id), replies.get(run.id), names) for run in runs),
+        past=past,
+        composer=_composer(session, ticket.id, staff_id),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadOf:
+    """A ticket by all of its names."""
+
+    ticket_id: UUID
+    number: int
+    thread_id: UUID
+
+
+def thread_of(session: Session, ticket_id: UUID) -> ThreadOf:
+    """Return a ticket's number and thread. Raises NotFound."""
+    found = select(Ticket.number, Thread.id).join(Thread, Thread.ticket_id == Ticket.id).where(Ticket.id == ticket_id)
+    row = session.execute(found).one_or_none()
+    if row is None:
+        raise NotFound("There is no such ticket.")
+    number, thread_id = row
+    return ThreadOf(ticket_id, number, thread_id)
+
+
+def ticket_id_of(session: Session, number: int) -> UUID:
+    """Return the id of the ticket that people call by `number`. Raises NotFound."""
+    ticket_id = session.scalar(select(Ticket.id).where(Ticket.number == number))
+    if ticket_id is None:
+        raise NotFound("There is no such ticket.")
+    return ticket_id
+
+
+def _head(session: Session, number: int) -> tuple[Thread, Ticket, Customer]:
+    row = session.execute(
+        select(Thread, Ticket, Customer)
+        .join(Ticket, Ticket.id == Thread.ticket_id)
+        .join(Customer, Customer.id == Ticket.customer_id)
+        .where(Ticket.number == number)
+    ).one_or_none()
+    if row is None:
+        raise NotFound("There is no such ticket.")
+    thread, ticket, customer = row
+    return thread, ticket, customer
+
+
+def _messages(session: Session, ticket_id: UUID) -> Sequence[TicketMessage]:
+    return session.scalars(
+        select(TicketMessage).where(TicketMessage.ticket_id == ticket_id).order_by(TicketMessage.number)
+    ).all()
+
+
+def _runs(session: Session, thread_id: UUID) -> Sequence[Run]:
+    """Return the newest runs of a thread, oldest of them first."""
+    newest = session.scalars(select(Run).where(Run.thread_id == thread_id).order_by(Run.id.desc()).limit(RUNS_SHOWN))
+    return newest.all()[::-1]
+
+
+def _steps(session: Session, run_ids: Collection[UUID]) -> Mapping[UUID, list[StepView]]:
+    by_run: defaultdict[UUID, list[StepView]] = defaultdict(list)
+    for step in session.scalars(select(Step).where(Step.run_id.in_(run_ids)).order_by(Step.run_id, Step.number)):
+        by_run[step.run_id].append(step_view(step))
+    return by_run
+
+
+def _artifacts(session: Session, run_ids: Collection[UUID]) -> Sequence[Artifact]:
+    """Return drafts and sent replies, older versions first."""
+    shown = (ArtifactType.DRAFT, ArtifactType.SENT_REPLY)
+    return session.scalars(
+        select(Artifact).where(Artifact.run_id.in_(run_ids), Artifact.type.in_(shown)).order_by(Artifact.version)
+    ).all()
+
+
+def _deliveries(session: Session, ticket_id: UUID) -> Mapping[UUID, Delivery]:
+    rows = session.scalars(select(Delivery).where(Delivery.ticket_id == ticket_id))
+    return {delivery.artifact_id: delivery for delivery in rows}
+
+
+def _past(session: Session, customer_id: UUID, ticket_id: UUID) -> tuple[PastTicketView, ...]:
+    rows = session.scalars(
+        select(Ticket)
+        .where(Ticket.customer_id == customer_id, Ticket.id != ticket_id)
+        .order_by(Ticket.id.desc())
+        .limit(PAST_SHOWN)
+    )
+    return tuple(PastTicketView(row.number, row.subject, row.status, row.created_at) for row in rows)
+
+
+def _composer(session: Session, ticket_id: UUID, staff_id: UUID) -> ComposerView | None:
+    kept = session.get(ComposerDraft, (ticket_id, staff_id))
+    return ComposerView(kept.body, kept.updated_at) if kept else None
+
+
+def _people(
+    ticket: Ticket, messages: Iterable[TicketMessage], runs: Iterable[Run], artifacts: Iterable[Artifact]
+) -> set[UUID]:
+    named = {ticket.assignee_id, *(run.moved_by for run in runs), *(message.staff_id for message in messages)}
+    return {staff_id for staff_id in named | {artifact.staff_id for artifact in artifacts} if staff_id is not None}
+
+
+def _made(
+    artifacts: Iterable[Artifact], deliveries: Mapping[UUID, Delivery], names: Mapping[UUID, str]
+) -> tuple[dict[UUID, DraftView], dict[UUID, ReplyView]]:
+    """Return the newest draft and the sent reply of each run."""
+    drafts: dict[UUID, DraftView] = {}
+    replies: dict[UUID, ReplyView] = {}
+    for artifact in artifacts:
+        if artifact.type == ArtifactType.DRAFT:
+            draft = draft_view(artifact)
+            drafts |= {artifact.run_id: draft} if draft else {}
+        else:
+            by = names.get(artifact.staff_id) if artifact.staff_id else None
+            reply = reply_view(artifact, deliveries.get(artifact.id), by)
+            replies |= {artifact.run_id: reply} if reply else {}
+    return drafts, replies
+
+
+def _message_view(message: TicketMessage, names: Mapping[UUID, str]) -> MessageView:
+    author = names.get(message.staff_id) if message.staff_id else None
+    return MessageView(
+        message.id, message.number, message.kind, message.body, message.created_at, author, message.artifact_id
+    )
+
+
+def _run_view(
+    run: Run, steps: Iterable[StepView], draft: DraftView | None, reply: ReplyView | None, names: Mapping[UUID, str]
+) -> RunView:
+    return RunView(
+        id=run.id,
+        status=run.status,
+        planner=run.planner,
+        hint=run.hint,
+        model=run.model_used or run.model_planned,
+        tokens_in=run.tokens_in,
+        tokens_out=run.tokens_out,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        moved_at=run.moved_at,
+        moved_by_id=run.moved_by,
+        moved_by=names.get(run.moved_by) if run.moved_by else None,
+        error_code=run.error_code,
+        error_message=run.error_message,
+        steps=tuple(steps),
+        draft=draft,
+        reply=reply,
+    )

@@ -1,0 +1,247 @@
+"""Sentences about what happened on a ticket, in the language of the request."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime
+
+from flask_babel import ngettext, to_user_timezone
+from markupsafe import Markup
+
+from app.agent.values import Classification, SearchResult, Sufficiency
+from app.clock import now
+from app.guard.lint import FindingKind
+from app.httpkit.language import clock, day, gettext
+from app.msgids import msgid
+from app.review.inbox_state import Status
+from app.review.ticket_view import DraftView, Phase, RunView, StepView, TicketPage
+from app.runs.models import RunStatus
+from app.tickets.models import TicketStatus
+from app.web import labels
+from app.web.browser_findings import BrowserFinding
+
+SKILL = {
+    "classify_ticket": msgid("Classify"),
+    "search_knowledge": msgid("Search"),
+    "draft_reply": msgid("Draft"),
+}
+_NOW = {
+    "classify_ticket": msgid("Reading the ticket and finding its class"),
+    "search_knowledge": msgid("Searching the knowledge base, by meaning and by words"),
+    "draft_reply": msgid("Writing from the passages found, sentence by sentence"),
+}
+_OUTCOME = {
+    Sufficiency.SUFFICIENT: msgid("enough to answer"),
+    Sufficiency.WEAK: msgid("barely enough to answer"),
+    Sufficiency.INSUFFICIENT: msgid("not enough to answer"),
+}
+_MOVED_BY = {
+    RunStatus.COMPLETED: msgid("%(who)s approved and sent a reply first, at %(time)s."),
+    RunStatus.CANCELLED: msgid("%(who)s stopped this draft at %(time)s."),
+    RunStatus.SUPERSEDED: msgid("%(who)s started over at %(time)s, so this draft is out of date."),
+    RunStatus.WAITING_FOR_ESCALATION: msgid("%(who)s escalated this ticket at %(time)s."),
+}
+_MOVED = {
+    RunStatus.COMPLETED: msgid("A reply to this ticket was approved meanwhile."),
+    RunStatus.CANCELLED: msgid("This draft was stopped meanwhile."),
+    RunStatus.SUPERSEDED: msgid("This draft is out of date: a newer one has been started."),
+    RunStatus.WAITING_FOR_ESCALATION: msgid("This ticket was escalated meanwhile."),
+    RunStatus.FAILED: msgid("This draft failed meanwhile."),
+}
+FINDING = {
+    FindingKind.SENSITIVE: msgid("Wording"),
+    FindingKind.PROMISE: msgid("Over-promise"),
+    FindingKind.PERSONAL_DATA: msgid("Personal data"),
+}
+ADVICE = {
+    FindingKind.SENSITIVE: msgid("Customers must not read this. Write it differently."),
+    FindingKind.PROMISE: msgid("We may not be able to keep this. Say what the rules say."),
+    FindingKind.PERSONAL_DATA: msgid("It may be another person's, and it does not belong in a reply."),
+}
+ORIGIN = {
+    "model": msgid("Written by AI"),
+    "extract": msgid("Offline excerpt"),
+    "person": msgid("Written by a person"),
+}
+
+
+_MARK = {
+    Phase.QUEUED: Status.RUNNING,
+    Phase.RUNNING: Status.RUNNING,
+    Phase.REVIEW: Status.REVIEW,
+    Phase.ESCALATED: Status.ESCALATED,
+    Phase.FAILED: Status.FAILED,
+    Phase.CANCELLED: Status.PENDING,
+    Phase.SENDING: Status.SENDING,
+    Phase.SENT: Status.RESOLVED,
+    Phase.NOT_SENT: Status.FAILED,
+    Phase.IDLE: Status.PENDING,
+}
+_METER_WIDTH = 40
+
+
+def mark(page: TicketPage) -> labels.Mark:
+    """Return the status word of the page, the same as in the list."""
+    if page.status in (TicketStatus.CLOSED, TicketStatus.SPAM):
+        return labels.STATUS[Status.CLOSED]
+    return labels.STATUS[_MARK[page.phase]]
+
+
+def past_kind(status: str) -> str:
+    """Return the colour role of an earlier ticket."""
+    return {TicketStatus.RESOLVED: "done", TicketStatus.CLOSED: "closed", TicketStatus.SPAM: "closed"}.get(
+        TicketStatus(status), "act"
+    )
+
+
+def moment(at: datetime) -> str:
+    """Return a time as people say it: today with the hour, else the day too."""
+    is_today = to_user_timezone(at).date() == to_user_timezone(now()).date()
+    return gettext("today %(time)s", time=clock(at)) if is_today else f"{day(at)} {clock(at)}"
+
+
+def meter(share: float) -> Markup:
+    """Return a small bar for a share of 0 to 1."""
+    width = round(_METER_WIDTH * min(1.0, max(0.0, share)))
+    return Markup(
+        '<svg class="meter" width="{}" height="4" aria-hidden="true"><rect width="{}" height="4" rx="2"/></svg>'
+    ).format(_METER_WIDTH, width)
+
+
+def reasoning(found: Classification) -> str:
+    """Return why a ticket was given its class; the offline classifier's words are translated."""
+    return gettext(found.reasoning)
+
+
+def ahead(run: RunView) -> list[str]:
+    """Return the names (msgids) of the skills that a run at work has still to come to."""
+    begun = {step.skill for step in run.steps}
+    last = max((place for place, skill in enumerate(SKILL) if skill in begun), default=-1)
+    return [word for place, word in enumerate(SKILL.values()) if place > last]
+
+
+def sentences(draft: DraftView | None) -> list[dict[str, object]]:
+    """Return the sentences of a draft for the editor."""
+    return [asdict(sentence) for sentence in draft.sentences] if draft else []
+
+
+def as_data(findings: Iterable[BrowserFinding]) -> list[dict[str, object]]:
+    """Return findings for the editor."""
+    return [asdict(finding) for finding in findings]
+
+
+def maker(run: RunView) -> str:
+    """Return what a draft was made by: the model's name, or offline mode."""
+    return run.model or gettext("Offline mode")
+
+
+def escalation(page: TicketPage) -> str:
+    """Return why a ticket was escalated; a person's own words stay as they are."""
+    return gettext(page.escalation_reason) if page.escalation_reason else ""
+
+
+def escalated_by(page: TicketPage) -> str | None:
+    """Return who escalated the newest run; None when the agent did, which never has a draft to escalate with."""
+    run = page.run
+    return run.moved_by if run and (run.draft or run.manual) else None
+
+
+def skill_name(step: StepView) -> str:
+    """Return what a step does, in one word."""
+    return gettext(SKILL[step.skill]) if step.skill in SKILL else step.skill
+
+
+def step_words(run: RunView, step: StepView) -> str:
+    """Return one sentence about a step: what it is doing, what came out, or what went wrong."""
+    match step.state:
+        case "now":
+            return gettext(_NOW[step.skill]) if step.skill in _NOW else ""
+        case "stopped":
+            return gettext("Stopped; what was done before is kept.")
+        case "bad":
+            return gettext(step.error_message) if step.error_message else failure_words(run)
+    if step.classification is not None:
+        return _class_words(step)
+    if step.search is not None:
+        return _search_words(step.search)
+    return _draft_words(run) if step.skill == "draft_reply" else ""
+
+
+def _class_words(step: StepView) -> str:
+    found = step.classification
+    if found is None:
+        return ""
+    return gettext(
+        "%(category)s, %(priority)s, %(percent)s%% sure",
+        category=gettext(labels.CATEGORY[found.category]),
+        priority=gettext(labels.PRIORITY[found.priority]),
+        percent=round(found.confidence * 100),
+    )
+
+
+def _search_words(found: SearchResult) -> str:
+    outcome = gettext(_OUTCOME[found.verdict.outcome])
+    count = len(found.passages)
+    words = str(
+        ngettext("%(num)d passage found, %(outcome)s", "%(num)d passages found, %(outcome)s", count, outcome=outcome)
+    )
+    return f"{words} {gettext('(by words only)')}" if found.keyword_only else words
+
+
+def _draft_words(run: RunView) -> str:
+    if run.draft is None:
+        return ""
+    draft = run.draft.draft
+    return gettext(
+        "%(sentences)s sentences, %(sources)s sources cited",
+        sentences=len(run.draft.sentences),
+        sources=len(draft.citations),
+    )
+
+
+def failure_words(run: RunView) -> str:
+    """Return why a run failed, and that nothing is lost."""
+    return gettext(run.error_message) if run.error_message else gettext("Something went wrong on our side.")
+
+
+def run_words(page: TicketPage, run: RunView) -> str:
+    """Return one line about a run that is not at work any more."""
+    if run.status == RunStatus.FAILED:
+        return gettext("AI could not finish: %(why)s", why=failure_words(run))
+    if run.status == RunStatus.CANCELLED:
+        return _by(run, msgid("%(who)s stopped the draft"), msgid("The draft was stopped"))
+    if run.status == RunStatus.SUPERSEDED:
+        return _by(run, msgid("%(who)s started over; this draft was set aside"), msgid("This draft was set aside"))
+    if run.manual:
+        return _by(run, msgid("%(who)s writes without AI"), msgid("Written without AI"))
+    if run.draft is None:
+        reason = page.escalation_reason if run is page.run else None
+        return gettext(reason) if reason else gettext("AI handed this ticket to a person")
+    if run.draft.draft.origin == "extract":
+        return gettext("Draft made offline from %(count)s sources", count=len(run.draft.draft.citations))
+    return gettext("AI made a draft from %(count)s sources", count=len(run.draft.draft.citations))
+
+
+def _by(run: RunView, named: str, plain: str) -> str:
+    return gettext(named, who=run.moved_by) if run.moved_by else gettext(plain)
+
+
+def moved_words(status: str, who: str | None, at: str | None) -> str:
+    """Return what became of a run that a person still had on the page: who was first, and when."""
+    known = RunStatus(status)
+    if who and at and known in _MOVED_BY:
+        return gettext(_MOVED_BY[known], who=who, time=at)
+    return gettext(_MOVED.get(known, "Something changed in the meantime."))
+
+
+def notice(page: TicketPage) -> str:
+    """Return what a person is told whose unsent text is about to be replaced by this state of the page."""
+    run = page.run
+    if run is None:
+        return ""
+    if page.phase in (Phase.SENDING, Phase.SENT, Phase.NOT_SENT, Phase.CANCELLED):
+        return moved_words(run.status, run.moved_by, clock(run.moved_at) if run.moved_at else None)
+    if page.phase is Phase.ESCALATED and (run.draft or run.manual):
+        return moved_words(run.status, run.moved_by, clock(run.moved_at) if run.moved_at else None)
+    if len(page.runs) > 1 and run.moved_by:
+        return moved_words(RunStatus.SUPERSEDED, run.moved_by, clock(run.created_at))
+    return moved_words(RunStatus.SUPERSEDED, None, None)

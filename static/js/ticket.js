@@ -1,0 +1,209 @@
+/* The ticket page: what the stream may replace, the pop-overs of the sources, the action bar, the keys. */
+(() => {
+  "use strict";
+
+  const NEAR_BOTTOM = 80;
+  const HOVER_MS = 120;
+  const LEAVE_MS = 200;
+  const TICK_MS = 500;
+  const GUARDED = new Set(["desk", "actions"]);
+
+  const byId = (id) => document.getElementById(id);
+  const composer = () => window.composer?.current;
+
+  /* ---------- what the stream may replace ---------- */
+
+  /* A region in the state that it already shows is left alone (focus and selection stay), and an editor with a
+     person's own words is never replaced from afar: the notice says what happened instead. */
+  const guard = (event) => {
+    const { ctx, tasks } = event.detail;
+    const fromStream = ctx.sourceElement?.id === "live";
+    for (let i = tasks.length - 1; i >= 0; i -= 1) {
+      const { target, fragment } = tasks[i];
+      const incoming = fragment?.firstElementChild;
+      if (!target?.id || !incoming) continue;
+      keepOpen(target, incoming);
+      if (!fromStream || !GUARDED.has(target.id)) continue;
+      if (incoming.dataset.key === target.dataset.key) tasks.splice(i, 1);
+      else if (isHeld()) {
+        tasks.splice(i, 1);
+        if (target.id === "desk") hold(incoming.dataset.notice);
+      }
+    }
+  };
+
+  const isHeld = () => {
+    const editor = composer();
+    return Boolean(editor && (editor.edited || editor.form.dataset.sending));
+  };
+
+  const hold = (words) => {
+    const bar = byId("held");
+    if (!bar || composer()?.form.dataset.sending) return;
+    bar.querySelector("[data-words]").textContent = words || "";
+    bar.hidden = false;
+  };
+
+  const keepOpen = (target, incoming) => {
+    for (const open of target.querySelectorAll("details[id][open]")) {
+      incoming.querySelector(`#${CSS.escape(open.id)}`)?.setAttribute("open", "");
+    }
+  };
+
+  let atBottom = false;
+  document.addEventListener("htmx:before:swap", (event) => {
+    const body = byId("ticket-body");
+    atBottom = Boolean(body) && body.scrollHeight - body.scrollTop - body.clientHeight < NEAR_BOTTOM;
+    guard(event);
+  });
+  document.addEventListener("htmx:after:swap", (event) => {
+    const growing = event.detail.ctx.sourceElement?.id === "live" && document.querySelector(".sheet.is-running");
+    if (growing && atBottom) byId("ticket-body").scrollTop = byId("ticket-body").scrollHeight;
+    if (byId("held") && !document.querySelector("form[data-composer-url]")) byId("held").hidden = true;
+    closePop();
+  });
+
+  /* A reply that was approved has left the editor; one that was refused stays in it. */
+  document.addEventListener("htmx:after:request", (event) => {
+    const { ctx } = event.detail;
+    if (ctx.sourceElement?.id !== "review") return;
+    if (ctx.response.status < 300) {
+      composer()?.forget();
+      byId("held").hidden = true;
+    }
+  });
+  document.addEventListener("htmx:finally:request", (event) => {
+    if (event.detail.ctx.sourceElement?.id === "review") delete event.detail.ctx.sourceElement.dataset.sending;
+  });
+
+  /* ---------- sources ---------- */
+
+  let timer;
+  let opener;
+
+  const openPop = (anchor) => {
+    const pop = byId(`source-${anchor.dataset.cite}`);
+    if (!pop) return;
+    closePop();
+    opener = anchor;
+    const frame = pop.offsetParent.getBoundingClientRect();
+    const box = anchor.getBoundingClientRect();
+    const visible = byId("ticket-body").getBoundingClientRect();
+    pop.style.left = `${Math.max(0, Math.min(box.left - frame.left, frame.width - pop.offsetWidth))}px`;
+    const below = box.bottom - frame.top + 6;
+    const above = box.top - frame.top - pop.offsetHeight - 6;
+    const fits = box.bottom + pop.offsetHeight + 6 <= visible.bottom;
+    pop.style.top = `${fits || box.top - pop.offsetHeight < visible.top ? below : above}px`;
+    pop.classList.add("is-open");
+    anchor.classList.add("is-open");
+  };
+
+  const closePop = () => {
+    clearTimeout(timer);
+    document.querySelector(".pop.is-open")?.classList.remove("is-open");
+    opener?.classList.remove("is-open");
+    opener = null;
+  };
+
+  const later = (work, delay) => { clearTimeout(timer); timer = setTimeout(work, delay); };
+
+  document.addEventListener("mouseover", (event) => {
+    const anchor = event.target.closest?.("[data-cite]");
+    if (anchor) later(() => openPop(anchor), HOVER_MS);
+    else if (event.target.closest?.(".pop")) clearTimeout(timer);
+    else if (opener && !opener.matches(":focus")) later(closePop, LEAVE_MS);
+  });
+  document.addEventListener("focusin", (event) => {
+    const anchor = event.target.closest?.("[data-cite]");
+    if (anchor) openPop(anchor);
+    else if (!event.target.closest?.(".pop")) closePop();
+  });
+
+  /* ---------- the action bar ---------- */
+
+  document.addEventListener("composer:changed", ({ detail }) => {
+    const { edited, blocked, open, empty } = detail;
+    const button = byId("approve");
+    if (button) {
+      button.classList.toggle("btn-held", blocked > 0 || empty);
+      button.classList.toggle("btn-primary", !blocked && !empty);
+      const need = button.querySelector(".need");
+      need.hidden = !blocked;
+      need.textContent = need.dataset.words.replace("{n}", blocked);
+      for (const label of button.querySelectorAll("[data-label]")) {
+        label.hidden = label.dataset.label !== (edited ? "edited" : "plain");
+      }
+    }
+    const facts = byId("check-facts");
+    if (facts) {
+      facts.classList.toggle("is-warn", open > 0);
+      facts.querySelector("[data-none]").hidden = open > 0;
+      const some = facts.querySelector("[data-some]");
+      some.hidden = open === 0;
+      some.textContent = some.dataset.some.replace("{n}", open);
+    }
+  });
+
+  const toggleLine = (id) => {
+    for (const line of document.querySelectorAll(".ask-line")) line.hidden = line.id !== id || !line.hidden;
+    const line = byId(id);
+    if (line && !line.hidden) line.querySelector("input:not([type=hidden]), textarea").focus();
+  };
+
+  document.addEventListener("click", (event) => {
+    const opensLine = event.target.closest("[data-line]");
+    if (opensLine) toggleLine(opensLine.dataset.line);
+    if (event.target.closest("#approve")) {
+      event.preventDefault();
+      const editor = composer();
+      if (editor?.text.trim()) editor.approve();
+      else editor?.area.focus();
+    }
+    if (event.target.closest(".drawer-toggle")) document.querySelector(".side")?.classList.toggle("is-open");
+    const look = event.target.closest("[data-look]");
+    if (look) byId(look.dataset.look)?.classList.toggle("is-diff");
+  });
+
+  document.addEventListener("click", (event) => {
+    const dismiss = event.target.closest("[data-dismiss]");
+    if (dismiss) byId(dismiss.dataset.dismiss).replaceChildren();
+  });
+
+  setInterval(() => {
+    for (const node of document.querySelectorAll("[data-since]")) {
+      const elapsed = Math.max(0, (Date.now() - Date.parse(node.dataset.since)) / 1000);
+      node.textContent = node.dataset.unit.replace("{n}", elapsed.toFixed(1));
+    }
+  }, TICK_MS);
+
+  /* ---------- keys ---------- */
+
+  const press = (selector) => {
+    const button = document.querySelector(selector);
+    button?.click();
+    return Boolean(button);
+  };
+  const KEYS = {
+    a: () => press("#approve"),
+    e: () => { composer()?.area.focus(); return Boolean(composer()); },
+    g: () => press('[data-line="line-regenerate"]'),
+    u: () => press('[data-line="line-escalate"]'),
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
+    if (event.key === "Escape") escape(event);
+    const typing = event.target.closest("input, textarea, select, [contenteditable]");
+    const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
+    if (!typing && plain && KEYS[event.key]?.()) event.preventDefault();
+  });
+
+  const escape = (event) => {
+    const line = document.querySelector(".ask-line:not([hidden])");
+    if (opener) closePop();
+    else if (line) line.hidden = true;
+    else if (document.querySelector(".side.is-open")) document.querySelector(".side").classList.remove("is-open");
+    else if (event.target.matches("textarea, input")) event.target.blur();
+    else press("[data-stop]");
+  };
+})();
