@@ -75,11 +75,12 @@ def _compose(observation: Observation, search: SearchResult) -> list[Sentence]:
     frame = frame_for(f"{ticket.subject}\n{ticket.content}")
     sentences = [Sentence(text=greeting(frame, ticket.customer_name), refs=())]
     for passage in chosen:
-        picked = pick_quotes(passage.text, lambda text: relevance.share(everything, text))
-        sentences.append(Sentence(text=_lead(frame, passage, chosen), refs=()))
-        sentences += _quoted(picked, passage.ref)
-    sentences.append(Sentence(text=frame.closing, refs=()))
-    return sentences
+        if picked := pick_quotes(passage.text, lambda text: relevance.share(everything, text)):
+            sentences.append(Sentence(text=_lead(frame, passage, chosen), refs=()))
+            sentences += _quoted(picked, passage.ref)
+    if not any(sentence.refs for sentence in sentences):
+        raise Escalation(NOT_COVERED)
+    return [*sentences, Sentence(text=frame.closing, refs=())]
 
 
 def _length(hint: str | None) -> _Length:

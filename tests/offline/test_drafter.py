@@ -1,0 +1,212 @@
+"""The extractive drafter: it quotes, and says nothing of its own."""
+
+import asyncio
+import hashlib
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.agent.skill import CallLog, Escalation
+from app.agent.values import Draft, Observation, Passage, Sufficiency
+from app.offline.drafter import HINT_NOT_FOLLOWED, OTHER_LANGUAGE, WEAK_SOURCES, ExtractiveDrafter
+from app.offline.quoting import pick_quotes
+from app.offline.wording import CHINESE, ENGLISH
+from tests.offline.values import make_facts, make_found, make_observation, make_passage
+
+REFUND = make_passage(
+    "从退款发起时算起：\n- 微信零钱：24小时内到账。\n- 借记卡：3至5个工作日。\n- 信用卡：5至10个工作日。\n"
+    "- 云闪付：3至7个工作日。\n周末不算工作日。",
+    heading="到账时间",
+    title="退款多久到账",
+)
+RENEWAL = make_passage(
+    "路径：“我的→会员→关闭自动续费”。请提前24小时关闭。", ref="kb-2", heading="关闭自动续费", fused=0.5
+)
+
+
+def write(observation: Observation) -> tuple[Draft, list[str]]:
+    """Return the draft, and what was shown of it on the way."""
+    shown: list[str] = []
+
+    async def show(text: str) -> None:
+        shown.append(text)
+
+    return asyncio.run(ExtractiveDrafter().draft(observation, show, CallLog())), shown
+
+
+def draft_for(content: str, *passages: Passage, hint: str | None = None, name: str = "陈雨桐") -> Draft:
+    return write(make_observation(make_facts(content, name=name), make_found(*passages), hint))[0]
+
+
+def assert_only_quotes(draft: Draft, passages: tuple[Passage, ...]) -> None:
+    """Every sentence is verbatim in the passage it cites, or cites none and stands in the frame."""
+    assert draft.text == "".join(sentence.text for sentence in draft.sentences)
+    by_ref = {passage.ref: passage for passage in passages}
+    for sentence in draft.sentences:
+        for ref in sentence.refs:
+            assert sentence.text.strip() in by_ref[ref].text
+        if not sentence.refs:
+            assert is_frame(sentence.text, passages), sentence.text
+    assert {citation.ref for citation in draft.citations} == {ref for one in draft.sentences for ref in one.refs}
+    for citation in draft.citations:
+        assert citation.text == by_ref[citation.ref].text
+        assert citation.digest == hashlib.sha256(citation.text.encode()).hexdigest()
+
+
+def is_frame(text: str, passages: tuple[Passage, ...]) -> bool:
+    topics = [one.heading.rsplit(" > ", 1)[-1] or one.doc_title for one in passages]
+    return any(
+        text in (frame.lead, frame.closing, frame.greeting_without_name)
+        or text in [frame.topic % topic for topic in topics]
+        or text.endswith(frame.greeting.partition("%s")[2])
+        for frame in (CHINESE, ENGLISH)
+    )
+
+
+def test_it_greets_quotes_and_closes() -> None:
+    draft = draft_for("钱退到信用卡要几天？", REFUND)
+    assert draft.text.startswith("陈雨桐，您好：\n\n")
+    assert "- 信用卡：5至10个工作日。\n" in draft.text
+    assert draft.text.endswith(CHINESE.closing)
+    assert draft.origin == "extract"
+    assert draft.confidence == 0.8
+    assert draft.warning is None
+    assert_only_quotes(draft, (REFUND,))
+
+
+def test_of_a_list_it_quotes_the_item_that_the_customer_names() -> None:
+    text = draft_for("钱退到信用卡要几天？", REFUND).text
+    assert "信用卡" in text
+    assert "云闪付" not in text
+    assert "周末不算工作日。" in text
+    assert "云闪付" in draft_for("钱要几天退回来？", REFUND).text
+
+
+def test_the_draft_grows_sentence_by_sentence() -> None:
+    draft, shown = write(make_observation(make_facts("几天到账？"), make_found(REFUND)))
+    assert len(shown) == len(draft.sentences)
+    assert len(shown) >= 3
+    assert all(later.startswith(earlier) for earlier, later in pairwise(shown))
+    assert shown[-1] == draft.text
+
+
+def test_each_question_gets_its_passage() -> None:
+    draft = draft_for("退款到信用卡几天？另外自动续费在哪关闭？", REFUND, RENEWAL)
+    assert "5至10个工作日" in draft.text
+    assert "关闭自动续费" in draft.text
+    assert {citation.ref for citation in draft.citations} == {"kb-1", "kb-2"}
+    assert_only_quotes(draft, (REFUND, RENEWAL))
+
+
+def test_of_questions_and_answers_it_quotes_the_answer_that_fits() -> None:
+    passage = make_passage(
+        "问：没货了还能保价吗？\n答：能，与库存无关。\n问：退货重买可以吗？\n答：可以，运费由您承担。",
+        heading="常见问题",
+    )
+    text = draft_for("我退货重买行吗？", passage).text
+    assert "可以，运费由您承担。" in text
+    assert "库存" not in text
+    assert "答：" not in text
+
+
+def test_of_a_long_passage_it_quotes_a_stretch() -> None:
+    filler = "".join(f"第{number}条与配送的路线有关，请以页面为准。" for number in range(40))
+    passage = make_passage(f"{filler}退款到信用卡需要5至10个工作日。{filler}")
+    draft = draft_for("退款到信用卡几天？", passage)
+    assert "退款到信用卡需要5至10个工作日。" in draft.text
+    assert len(draft.text) < 500
+    assert_only_quotes(draft, (passage,))
+
+
+@pytest.mark.parametrize("outcome", [Sufficiency.INSUFFICIENT])
+def test_without_an_answer_a_person_takes_over(outcome: Sufficiency) -> None:
+    with pytest.raises(Escalation):
+        write(make_observation(make_facts("几天到账？"), make_found(REFUND, outcome=outcome)))
+    with pytest.raises(Escalation):
+        write(make_observation(make_facts("几天到账？"), make_found()))
+    with pytest.raises(Escalation):
+        write(make_observation(make_facts("几天到账？"), None))
+
+
+def test_weak_sources_are_said_to_be_weak() -> None:
+    draft, _ = write(make_observation(make_facts("几天到账？"), make_found(REFUND, outcome=Sufficiency.WEAK)))
+    assert draft.warning == WEAK_SOURCES
+
+
+def test_an_english_ticket_gets_an_english_frame_and_a_warning() -> None:
+    draft = draft_for("How long does a refund to my credit card take?", REFUND, name="David Miller")
+    assert draft.text.startswith("Hello David Miller,\n\n")
+    assert draft.text.endswith(ENGLISH.closing)
+    assert draft.warning == OTHER_LANGUAGE
+
+
+def test_hints_act_by_simple_means_and_say_so() -> None:
+    both = (REFUND, RENEWAL)
+    usual, shorter = (
+        draft_for("几天到账？自动续费怎么关？", *both),
+        draft_for("几天到账？自动续费怎么关？", *both, hint="写短一点"),
+    )
+    assert len(shorter.text) < len(usual.text)
+    assert shorter.warning is None
+    more = draft_for("几天到账？", REFUND, RENEWAL.model_copy(update={"fused": 0.1}), hint="再详细些")
+    assert len(more.citations) == 2
+    free = draft_for("几天到账？", REFUND, RENEWAL.model_copy(update={"fused": 0.1}), hint="说明怎样关闭自动续费")
+    assert "关闭自动续费" in free.text
+    assert free.warning == HINT_NOT_FOLLOWED
+
+
+@pytest.mark.parametrize("name", ["", "   ", "\n\n"])
+def test_without_a_name_it_greets_without_one(name: str) -> None:
+    assert draft_for("几天到账？", REFUND, name=name).text.startswith("您好：\n\n")
+
+
+def test_a_name_stays_one_short_line() -> None:
+    draft = draft_for("几天到账？", REFUND, name=f"王\n您的密码已失效{'长' * 80}")
+    first = draft.text.split("\n", 1)[0]
+    assert first.startswith("王 您的密码已失效")
+    assert len(first) < 50
+
+
+LINES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [
+                "- 一：二。",
+                "1. 先点开。再确认。",
+                "问：怎么退？",
+                "答：点退款。",
+                "Q: how?",
+                "A: so.",
+                "甲乙。丙丁！",
+                "……",
+            ]
+        ),
+        st.text(alphabet="退款到账信用卡几天吗？。！，：:;.- \t123abc→“”", max_size=60),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(st.lists(LINES, min_size=1, max_size=5), st.text(max_size=80), st.sampled_from([None, "短", "详细", "退款"]))
+@settings(max_examples=150, deadline=None)
+def test_whatever_is_found_only_quotes_come_out(texts: list[list[str]], content: str, hint: str | None) -> None:
+    passages = tuple(
+        make_passage("\n".join(lines), ref=f"kb-{at}", fused=1 / at) for at, lines in enumerate(texts, start=1)
+    )
+    try:
+        draft = draft_for(content, *passages, hint=hint)
+    except Escalation:
+        assert not any(pick_quotes(passage.text, len) for passage in passages)
+    else:
+        assert_only_quotes(draft, passages)
+
+
+@pytest.mark.parametrize("text", ["", "  \n \n", "问：怎么退？", "Q: how?\nA:"])
+def test_a_passage_that_says_nothing_is_not_quoted(text: str) -> None:
+    with pytest.raises(Escalation):
+        draft_for("怎么退？", make_passage(text))
+    draft = draft_for("怎么退？", make_passage(text), RENEWAL)
+    assert {citation.ref for citation in draft.citations} == {"kb-2"}
