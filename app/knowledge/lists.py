@@ -156,7 +156,7 @@ keyword AS MATERIALIZED (
     FROM wanted AS w JOIN postings AS p ON p.term = w.term
     GROUP BY p.chunk_id
 ),
-similar AS MATERIALIZED (
+likeness AS MATERIALIZED (
     SELECT c.id AS chunk_id, 1 - (e.embedding <=> CAST(:vector AS vector)) AS score
     FROM knowledge_docs AS d
     JOIN knowledge_chunks AS c ON c.doc_id = d.id
@@ -164,7 +164,7 @@ similar AS MATERIALIZED (
     WHERE d.state = 'active' AND CAST(:vector AS vector) IS NOT NULL
 ),
 spread AS (
-    SELECT min(score) AS lowest, avg(score) AS mean, stddev_pop(score) AS deviation FROM similar
+    SELECT min(score) AS lowest, avg(score) AS mean, stddev_pop(score) AS deviation FROM likeness
 ),
 by_keyword AS (
     SELECT chunk_id, row_number() OVER (ORDER BY score DESC, chunk_id) AS rank
@@ -172,9 +172,9 @@ by_keyword AS (
 ),
 by_vector AS (
     SELECT chunk_id, row_number() OVER (ORDER BY score DESC, chunk_id) AS rank
-    FROM similar ORDER BY score DESC, chunk_id LIMIT :depth
+    FROM likeness ORDER BY score DESC, chunk_id LIMIT :depth
 )
-SELECT c.id AS chunk_id, similar.score AS similarity, by_vector.rank AS vector_rank,
+SELECT c.id AS chunk_id, likeness.score AS similarity, by_vector.rank AS vector_rank,
        coalesce(keyword.score, 0) AS bm25, by_keyword.rank AS keyword_rank,
        d.id AS doc_id, d.version, d.title, c.heading, c.text, c.section,
        spread.lowest, spread.mean, spread.deviation
@@ -182,7 +182,7 @@ FROM (SELECT chunk_id FROM by_keyword UNION SELECT chunk_id FROM by_vector) AS c
 JOIN knowledge_chunks AS c ON c.id = candidate.chunk_id
 JOIN knowledge_docs AS d ON d.id = c.doc_id
 LEFT JOIN keyword ON keyword.chunk_id = c.id
-LEFT JOIN similar ON similar.chunk_id = c.id
+LEFT JOIN likeness ON likeness.chunk_id = c.id
 LEFT JOIN by_keyword ON by_keyword.chunk_id = c.id
 LEFT JOIN by_vector ON by_vector.chunk_id = c.id
 CROSS JOIN spread
