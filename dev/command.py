@@ -16,7 +16,11 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with services_for(read_settings(), leave_running=True) as settings:
             bring_up_to_date(settings.database_url)
-            values = {"DATABASE_URL": settings.database_url, "REDIS_URL": settings.redis_url}
+            values = {
+                "DATABASE_URL": settings.database_url,
+                "REDIS_URL": settings.redis_url,
+                "DEMO": str(int(settings.demo)),
+            }
             command = [sys.executable, "-m", "flask", "--app", "wsgi", *arguments]
             return subprocess.run(command, env=child_environment(values), cwd=ROOT, check=False).returncode
     except (CannotStart, ServiceFailed, OSError) as problem:

@@ -19,9 +19,11 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
+from app.demo.loader import ACCOUNTS
 from app.embedded import ServiceFailed
 from app.settings import Settings
 from dev.database import bring_up_to_date
+from dev.demo import load_demo
 from dev.processes import MARK, child_environment, end_leftovers, run_processes
 from dev.services import CannotStart, read_settings, say, services_for
 from dev.signals import Stopped, ignore_signals, raise_on_signals
@@ -31,11 +33,6 @@ SPACE_MB = 200
 """Free space below which the data folder is not touched: PostgreSQL needs room for its log to start at all."""
 
 READY_LIMIT_S = 60
-ACCOUNTS = (
-    ("agent", "agent-demo", "writes and reviews replies"),
-    ("lead", "lead-demo", "also keeps the knowledge base"),
-    ("admin", "admin-demo", "also sees the queues"),
-)
 
 
 def main() -> int:
@@ -69,6 +66,8 @@ def _run(settings: Settings, held: ExitStack) -> int:
     say("Bringing the database up to date ...")
     bring_up_to_date(settings.database_url)
     compile_catalogues()
+    if settings.demo:
+        load_demo(settings)
     held.callback(lambda: end_leftovers(var_dir))
     say("Starting the processes of the Procfile ...")
     values = {
@@ -133,7 +132,7 @@ def _announce(settings: Settings) -> None:
         time.sleep(0.2)
     lines = ["", f"  DraftDesk is ready:  {address}", ""]
     if settings.demo:
-        lines += [f"    {username:<6} {password:<12} {title}" for username, password, title in ACCOUNTS] + [""]
+        lines += [f"    {one.username:<7} {one.password:<12} {one.display_name}" for one in ACCOUNTS] + [""]
     say("\n".join([*lines, "  Ctrl-C stops it; the data stays.", ""]))
 
 
