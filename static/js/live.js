@@ -15,11 +15,12 @@
 
   const failed = (event) => {
     if (!isStream(event)) return;
+    event.stopPropagation(); // the bar says it; no toast for what heals by itself
     const status = event.detail.status ?? event.detail.ctx?.response?.status;
     show(status === 401 ? "signed-out" : "lost");
   };
 
-  for (const name of ["htmx:sse:error", "htmx:error", "htmx:response:error"]) document.addEventListener(name, failed);
+  for (const name of ["htmx:sse:error", "htmx:error", "htmx:response:error"]) document.addEventListener(name, failed, true);
   document.addEventListener("htmx:sse:after:connection", (event) => {
     if (isStream(event) && event.detail.connection.status === 200) show("open");
   });

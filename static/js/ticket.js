@@ -159,7 +159,6 @@
       if (editor?.text.trim()) editor.approve();
       else editor?.area.focus();
     }
-    if (event.target.closest(".drawer-toggle")) document.querySelector(".side")?.classList.toggle("is-open");
     const look = event.target.closest("[data-look]");
     if (look) byId(look.dataset.look)?.classList.toggle("is-diff");
   });
@@ -202,7 +201,6 @@
     const line = document.querySelector(".ask-line:not([hidden])");
     if (opener) closePop();
     else if (line) line.hidden = true;
-    else if (document.querySelector(".side.is-open")) document.querySelector(".side").classList.remove("is-open");
     else if (event.target.matches("textarea, input")) event.target.blur();
     else press("[data-stop]");
   };
