@@ -9,9 +9,10 @@ from sqlalchemy import select
 
 from app.bootstrap import Container
 from app.ids import new_id
-from app.runs.lifecycle import create_run
+from app.intake.fields import parse_new_ticket
+from app.intake.service import receive_ticket
 from app.staff.models import Role, Staff
-from app.tickets.models import Customer, MessageKind, Thread, Ticket, TicketMessage
+from app.tickets.models import Thread
 
 PASSWORD = "correct horse 42"
 
@@ -47,28 +48,19 @@ def make_ticket(
     channel: str = "web",
 ) -> MadeTicket:
     """Make a ticket with its first message, thread and run (state created; its job is enqueued)."""
+    new = parse_new_ticket(
+        {
+            "customer_id": customer,
+            "customer_name": customer_name,
+            "subject": subject,
+            "content": content,
+            "channel": channel,
+        }
+    )
     with container.transaction() as session:
-        person = session.scalar(select(Customer).where(Customer.external_id == customer))
-        if person is None:
-            person = Customer(id=new_id(), external_id=customer, name=customer_name)
-            session.add(person)
-            session.flush()
-        message_id = new_id()
-        ticket = Ticket(
-            id=new_id(),
-            customer_id=person.id,
-            channel=channel,
-            subject=subject,
-            last_customer_message_id=message_id,
-        )
-        session.add(ticket)
-        session.flush()
-        thread = Thread(id=new_id(), ticket_id=ticket.id)
-        message = TicketMessage(id=message_id, ticket_id=ticket.id, number=1, kind=MessageKind.CUSTOMER, body=content)
-        session.add_all([thread, message])
-        session.flush()
-        run = create_run(session, thread, ticket, container.run_plan())
-        return MadeTicket(ticket.id, ticket.number, thread.id, run.id)
+        made = receive_ticket(session, source="tests", key=str(new_id()), new=new, plan=container.run_plan())
+        thread_id = session.scalars(select(Thread.id).where(Thread.ticket_id == made.ticket_id)).one()
+    return MadeTicket(made.ticket_id, made.number, thread_id, made.run_id)
 
 
 @cache
