@@ -2,9 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from babel.dates import format_skeleton
+from babel.dates import format_skeleton, format_timedelta
 from flask import Flask, request
-from flask_babel import Babel, format_datetime, format_time, format_timedelta, get_locale, to_user_timezone
+from flask_babel import Babel, format_datetime, format_time, get_locale, to_user_timezone
 from flask_babel import gettext as babel_gettext
 
 from app.clock import now
@@ -66,10 +66,14 @@ def ago(moment: datetime) -> str:
     if minutes < 1:
         return gettext("just now")
     if minutes < 60:
-        return str(format_timedelta(timedelta(minutes=minutes), threshold=1.1, format="short"))
+        return _amount(timedelta(minutes=minutes))
     if minutes < 24 * 60:
-        return str(format_timedelta(timedelta(hours=minutes // 60), threshold=1.1, format="short"))
+        return _amount(timedelta(hours=minutes // 60))
     return day(moment)
+
+
+def _amount(duration: timedelta) -> str:
+    return format_timedelta(duration, threshold=1, format="short", locale=get_locale())
 
 
 def day(moment: datetime) -> str:

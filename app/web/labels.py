@@ -39,7 +39,7 @@ _STATE_WORDS = {
     LiveState.DRAFT_READY: msgid("Draft ready"),
     LiveState.WRITING: msgid("Written by hand"),
     LiveState.ESCALATED: msgid("Needs a colleague"),
-    LiveState.FAILED: msgid("Draft failed, can be retried"),
+    LiveState.FAILED: msgid("Draft failed"),
     LiveState.CANCELLED: msgid("Stopped"),
     LiveState.SENDING: msgid("Sending"),
     LiveState.SEND_FAILED: msgid("Not sent"),
