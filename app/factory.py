@@ -4,6 +4,7 @@ from flask import Flask
 
 from app.api import BLUEPRINTS as API_BLUEPRINTS
 from app.bootstrap import Container, build_container
+from app.cli import register as register_commands
 from app.httpkit.assets import init_assets
 from app.httpkit.auth import init_auth
 from app.httpkit.container import EXTENSION
@@ -45,4 +46,5 @@ def create_app(container: Container | None = None) -> Flask:
         without_csrf(blueprint)
         app.register_blueprint(blueprint)
     mount_dashboard(app, redis_url=settings.redis_url)
+    register_commands(app)
     return app

@@ -92,3 +92,8 @@ class Publisher:
         """Tell knowledge pages that documents have moved on."""
         for doc_id in doc_ids:
             self._redis.xadd(FEED, {"doc": str(doc_id)}, maxlen=FEED_LENGTH, approximate=True)
+
+    def forget_streams(self) -> None:
+        """Drop every stream; readers fill the holes from PostgreSQL."""
+        for key in (FEED, *self._redis.scan_iter(match="thread:*")):
+            self._redis.delete(key)
