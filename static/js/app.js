@@ -1,6 +1,8 @@
 /* What every page does in the browser: toasts, the confirm dialog, menus, theme, ages, keys, the side drawer.
    Works by data-attributes and delegation, so that regions swapped in later need no set-up. */
 (() => {
+  "use strict";
+
   const TOAST_MS = 6000;
   const YEAR_S = 31536000;
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];

@@ -1,6 +1,8 @@
 /* The ticket list: rows change in place; a list that changed is not swapped under somebody's hand but offered.
    The list keeps its scroll position from page to page. */
 (() => {
+  "use strict";
+
   const list = () => document.getElementById("inbox-list");
   const key = () => `inbox-scroll:${new URLSearchParams(location.search).toString()}`;
 
