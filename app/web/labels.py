@@ -38,7 +38,7 @@ _STATE_WORDS = {
     LiveState.DRAFTING: msgid("Drafting"),
     LiveState.DRAFT_READY: msgid("Draft ready"),
     LiveState.WRITING: msgid("Written by hand"),
-    LiveState.ESCALATED: msgid("Needs a colleague"),
+    LiveState.ESCALATED: msgid("Escalation"),
     LiveState.FAILED: msgid("Draft failed"),
     LiveState.CANCELLED: msgid("Stopped"),
     LiveState.SENDING: msgid("Sending"),

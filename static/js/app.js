@@ -110,6 +110,7 @@
       if (!menu.contains(event.target)) menu.open = false;
     }
     const hit = (selector) => event.target.closest(selector);
+    if (hit("[data-find] > summary")) setTimeout(() => hit("[data-find]").querySelector("input").focus());
     const theme = hit("[data-theme-choice]");
     if (theme) chooseTheme(theme.dataset.themeChoice);
     if (hit("[data-toast-close]")) hit("[data-toast]").remove();
@@ -146,7 +147,9 @@
     if (event.key === "j") step(1);
     else if (event.key === "k") step(-1);
     else if (event.key === "/") {
-      const search = all("[data-search]").find((input) => input.offsetParent);
+      const folded = all("[data-find]").find((menu) => menu.offsetParent);
+      if (folded) folded.open = true;
+      const search = folded ? folded.querySelector("input") : all("[data-search]").find((input) => input.offsetParent);
       if (search) search.focus(), event.preventDefault();
     }
   });
