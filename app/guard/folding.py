@@ -2,6 +2,7 @@
 
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 _DROPPED = frozenset({"Cf", "Mn", "Me"})
 """Zero-width and combining characters: they can stand within a word or a number and are not seen."""
@@ -43,6 +44,7 @@ def is_cjk(char: str) -> bool:
     return "\u3400" <= char <= "\u9fff" or "\u3001" <= char <= "\u303f"
 
 
+@lru_cache(maxsize=8_192)
 def _fold_char(char: str) -> str:
     category = unicodedata.category(char)
     if char.isspace():

@@ -29,6 +29,8 @@ PLAN_TEMPERATURE = 0.1
 WRITE_TEMPERATURE = 0.3
 CONNECT_TIMEOUT_S = 5.0
 NO_REASON = "none"
+CHAT_PATH = "/chat/completions"
+JSON_FORMAT = {"type": "json_object"}
 MAX_ANSWER_CHARS = 32_000
 """A model that babbles on is cut off here."""
 
@@ -91,12 +93,8 @@ class ChatClient:
         """Return the first function that the model calls, or None when it calls none. Raises ModelUnavailable."""
 
         async def send(meter: Meter) -> ToolChoice | None:
-            completion = await self._sdk.chat.completions.create(
-                model=self._model,
-                messages=request.messages,
-                temperature=PLAN_TEMPERATURE,
-                tools=tool_params([(tool.name, tool.description, tool.parameters) for tool in tools]),
-            )
+            params = tool_params([(tool.name, tool.description, tool.parameters) for tool in tools])
+            completion = await self._ask(request, temperature=PLAN_TEMPERATURE, tools=params)
             choice = _note(completion, meter)
             for call in choice.message.tool_calls or ():
                 if call.type == "function":
@@ -111,12 +109,7 @@ class ChatClient:
         """Return the answer as `shape`. Raises ModelUnavailable, or SkillFailed when the answer does not fit."""
 
         async def send(meter: Meter) -> M:
-            completion = await self._sdk.chat.completions.create(
-                model=self._model,
-                messages=request.messages,
-                temperature=WRITE_TEMPERATURE,
-                response_format={"type": "json_object"},
-            )
+            completion = await self._ask(request, temperature=WRITE_TEMPERATURE, response_format=JSON_FORMAT)
             _note(completion, meter)
             check_finish(meter.finish_reason)
             return read_answer(meter.answer, shape)
@@ -129,13 +122,16 @@ class ChatClient:
         """Like `complete_json`, and `on_text` is given the whole raw answer so far each time it has grown."""
 
         async def send(meter: Meter) -> M:
-            stream = await self._sdk.chat.completions.create(
-                model=self._model,
-                messages=request.messages,
-                temperature=WRITE_TEMPERATURE,
-                response_format={"type": "json_object"},
+            stream = await self._sdk.post(
+                CHAT_PATH,
+                cast_to=ChatCompletionChunk,
+                body={
+                    **self._body(request, temperature=WRITE_TEMPERATURE, response_format=JSON_FORMAT),
+                    "stream": True,
+                    "stream_options": {"include_usage": True},
+                },
                 stream=True,
-                stream_options={"include_usage": True},
+                stream_cls=openai.AsyncStream[ChatCompletionChunk],
             )
             async with stream:
                 async for chunk in stream:
@@ -144,6 +140,16 @@ class ChatClient:
             return _finish_stream(meter, shape)
 
         return await self._call(request, calls, send)
+
+    async def _ask(self, request: ChatRequest, **parameters: object) -> ChatCompletion:
+        return await self._sdk.post(CHAT_PATH, cast_to=ChatCompletion, body=self._body(request, **parameters))
+
+    def _body(self, request: ChatRequest, **parameters: object) -> dict[str, object]:
+        """Return a request's body, which we build as it is sent.
+
+        `chat.completions.create` would walk all of it to rename fields that have one name only: a fifth of the CPU.
+        """
+        return {"model": self._model, "messages": request.messages, **parameters}
 
     async def _call(self, request: ChatRequest, calls: CallLog, send: Callable[[Meter], Awaitable[T]]) -> T:
         """Make one attempt, and a second one only where the first can't have cost or shown anything."""
