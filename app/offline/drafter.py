@@ -70,16 +70,20 @@ def _compose(observation: Observation, search: SearchResult) -> list[Sentence]:
     asked = questions(ticket)
     if hint and length is _USUAL:
         asked = (hint, *asked)
-    chosen = relevance.choose(asked, budget=length.budget, floor=length.floor)[: length.topics]
     everything = "\n".join((ticket.subject, ticket.content, hint or ""))
+    picked = {
+        passage.ref: pick_quotes(passage.text, lambda text: relevance.share(everything, text))
+        for passage in search.passages
+    }
+    sizes = {ref: sum(len(quote.text) for quote in quotes) for ref, quotes in picked.items()}
+    chosen = relevance.choose(asked, sizes, budget=length.budget, floor=length.floor)[: length.topics]
+    if not chosen:
+        raise Escalation(NOT_COVERED)
     frame = frame_for(f"{ticket.subject}\n{ticket.content}")
     sentences = [Sentence(text=greeting(frame, ticket.customer_name), refs=())]
     for passage in chosen:
-        if picked := pick_quotes(passage.text, lambda text: relevance.share(everything, text)):
-            sentences.append(Sentence(text=_lead(frame, passage, chosen), refs=()))
-            sentences += _quoted(picked, passage.ref)
-    if not any(sentence.refs for sentence in sentences):
-        raise Escalation(NOT_COVERED)
+        sentences.append(Sentence(text=_lead(frame, passage, chosen), refs=()))
+        sentences += _quoted(picked[passage.ref], passage.ref)
     return [*sentences, Sentence(text=frame.closing, refs=())]
 
 

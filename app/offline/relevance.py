@@ -3,10 +3,11 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from app.agent.values import Passage
+from app.offline.answer_kinds import has_wanted_kind
 from app.offline.words import bag, pieces
 
 HEADING_WEIGHT = 0.5
@@ -14,6 +15,9 @@ HEADING_WEIGHT = 0.5
 
 RANK_WEIGHT = 0.4
 """What the search's own order counts beside the share of words."""
+
+KIND_WEIGHT = 0.2
+"""What it counts that a passage holds the kind of answer wanted: a time, an amount, a place to go."""
 
 MAX_PASSAGES = 5
 
@@ -42,18 +46,20 @@ class Relevance:
         total = sum(wanted.values())
         return sum(weight for word, weight in wanted.items() if word in there) / total if total else 0.0
 
-    def choose(self, questions: Sequence[str], *, budget: int, floor: float) -> list[Passage]:
+    def choose(self, questions: Sequence[str], sizes: Mapping[str, int], *, budget: int, floor: float) -> list[Passage]:
         """Return the passages to quote: the search's first, each question's best, then what stands near.
 
-        `budget` is in characters and binds the last kind only; `floor` is the least standing of those, 0..2.
+        `sizes` is how many characters would be quoted of each, by ref; a passage of none is left out. `budget` is in
+        characters and binds the last kind only; `floor` is the least standing of those, 0..2.
         """
-        chosen = self._passages[:1]
-        for question in questions:
-            best = max(self._passages, key=lambda passage: self._fit(question, passage))
+        usable = [passage for passage in self._passages if sizes[passage.ref]]
+        chosen = usable[:1]
+        for question in questions if usable else ():
+            best = max(usable, key=lambda passage: self._fit(question, passage))
             if best not in chosen:
                 chosen.append(best)
-        for passage in sorted(self._passages, key=lambda one: -self._standing[one.ref]):
-            size = sum(len(one.text) for one in chosen) + len(passage.text)
+        for passage in sorted(usable, key=lambda one: -self._standing[one.ref]):
+            size = sum(sizes[one.ref] for one in chosen) + sizes[passage.ref]
             if passage not in chosen and self._standing[passage.ref] >= floor and size <= budget:
                 chosen.append(passage)
         return chosen[:MAX_PASSAGES]
@@ -61,7 +67,8 @@ class Relevance:
     def _fit(self, question: str, passage: Passage) -> float:
         named = self.share(question, f"{passage.doc_title}\n{passage.heading}")
         said = self.share(question, passage.text)
-        return said + HEADING_WEIGHT * named + RANK_WEIGHT * self._standing[passage.ref]
+        kind = KIND_WEIGHT * has_wanted_kind(question, passage.text)
+        return said + HEADING_WEIGHT * named + RANK_WEIGHT * self._standing[passage.ref] + kind
 
 
 def _distinct(passages: Sequence[Passage]) -> list[Passage]:
