@@ -11,7 +11,8 @@ _PART_LEAST = 4
 
 _QUOTED = re.compile(r"^\s*>.*$", re.MULTILINE)
 _NOISE = re.compile(
-    r"您好|你好|谢谢[您你]?|多谢|拜托|麻烦[您你]?|请问(?:一下)?|在吗|在不在|亲[，,~～ ]|贵司客服|客服"
+    r"您好|你好|谢谢[您你]?|多谢|拜托|麻烦[您你]?|请问(?:一下)?|在吗|在不在|亲[，,~～ ]"
+    r"|(?:贵司)?客服(?=[，,：:！!]|[您你]好)"
     r"|\b(?:hello|hi|hey|dear|thanks|thank you)\b(?: there)?",
     re.IGNORECASE,
 )
