@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.agent.skill import CallLog, Escalation
 from app.agent.values import Draft, Observation, Passage, Sufficiency
+from app.offline.answer_kinds import has_wanted_kind
 from app.offline.drafter import HINT_NOT_FOLLOWED, OTHER_LANGUAGE, WEAK_SOURCES, ExtractiveDrafter
 from app.offline.quoting import pick_quotes
 from app.offline.wording import CHINESE, ENGLISH
@@ -210,3 +211,20 @@ def test_a_passage_that_says_nothing_is_not_quoted(text: str) -> None:
         draft_for("怎么退？", make_passage(text))
     draft = draft_for("怎么退？", make_passage(text), RENEWAL)
     assert {citation.ref for citation in draft.citations} == {"kb-2"}
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "holds"),
+    [
+        ("几天到账？", "3至5个工作日到账。", True),
+        ("几天到账？", "按原支付方式退回。", False),
+        ("运费谁出？", "寄回的运费由您承担。", True),
+        ("在哪里申请，要多少钱？", "路径：“我的→发票”。", False),
+        ("在哪里申请，要多少钱？", "路径：“我的→发票”，不收费用。", True),
+        ("在哪里申请，要多少钱？", "路径：“我的→发票”，每张3元。", True),
+        ("How long does it take?", "It takes 5 business days.", True),
+        ("你好", "3天", False),
+    ],
+)
+def test_the_kind_of_answer_that_is_wanted(question: str, text: str, holds: bool) -> None:
+    assert has_wanted_kind(question, text) is holds

@@ -1,9 +1,13 @@
 """The floor under offline mode: the demo's tickets, and as many again that nothing was written or tuned for."""
 
+from pathlib import Path
+
+from flask import Flask
+
 from app.bootstrap import Container
 from app.demo import loader
 from app.demo.quality import QualityReport, check
-from app.demo.tickets import read_tickets
+from app.demo.tickets import TICKETS_FILE, read_tickets
 from tests.support.ticket_vectors import HELD_OUT_FILE, TicketEmbedder
 
 DEMO_COMPLETE = 0.8
@@ -39,3 +43,13 @@ def assert_honest(report: QualityReport) -> None:
 
 def incomplete(report: QualityReport) -> str:
     return " ".join(one.ticket.key for one in report.answerable if not one.is_complete)
+
+
+def test_the_command_fails_below_the_floor(app: Flask, tmp_path: Path) -> None:
+    lines = TICKETS_FILE.read_text(encoding="utf-8").splitlines()[:2]
+    (tmp_path / "two.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    result = app.test_cli_runner().invoke(args=["demo", "check", "--tickets", str(tmp_path / "two.jsonl")])
+    assert result.exit_code == 1, result.output
+    assert "t01   escalated" in result.output
+    assert "answerable: 2; drafted 0; every key point 0.0%" in result.output
+    assert "urgent found 100.0%" in result.output
