@@ -35,7 +35,7 @@ _CLAIMABLE = list(sources(RunStatus.RUNNING))
 
 def make_pool(dsn: str, lanes: int) -> Pool:
     """Return a closed pool for that many lanes; open it on the loop that will use it."""
-    kwargs = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 1, "options": "-c timezone=UTC"}
+    kwargs = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 1}
     return AsyncConnectionPool(dsn, min_size=2, max_size=max(4, lanes), open=False, kwargs=kwargs, name="ledger")
 
 
