@@ -7,7 +7,7 @@ from typing import ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from flask import Flask, Response, redirect, request, session, url_for
+from flask import Flask, Response, g, redirect, request, session, url_for
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 from werkzeug.wrappers import Response as BaseResponse
 
@@ -51,7 +51,8 @@ class StaffUser(UserMixin):  # type: ignore[misc]
 
 def init_auth(app: Flask) -> None:
     """Set up Flask-Login: the session holds an id and an epoch, nothing else."""
-    manager = LoginManager(app)
+    # Its context processor would look the person up for every template, the page of a failed database too.
+    manager = LoginManager(app, add_context_processor=False)
     manager.session_protection = None
     manager.user_loader(load_staff)
     manager.unauthorized_handler(refuse_signed_out)
@@ -91,7 +92,14 @@ def end_session() -> None:
 
 def current_staff_or_none() -> StaffUser | None:
     """Return the person who is signed in, if one is."""
+    if g.get("without_staff"):
+        return None
     return cast(StaffUser, current_user) if current_user and current_user.is_authenticated else None
+
+
+def do_without_staff() -> None:
+    """Ask for nobody during the rest of this request: an error page must not need the database that just failed."""
+    g.without_staff = True
 
 
 def current_staff() -> StaffUser:
@@ -129,8 +137,9 @@ def require(role: Role) -> None:
 
 def refuse_signed_out() -> BaseResponse | Response:
     """Send a browser to the sign-in page and back; htmx, streams and the API get their 401 instead."""
-    wants_page = request.method in ("GET", "HEAD") and request.accept_mimetypes.accept_html
-    if not wants_page or is_htmx() or "text/event-stream" in request.headers.get("Accept", ""):
+    accepts = request.accept_mimetypes
+    wants_page = request.method in ("GET", "HEAD") and (not accepts or accepts.accept_html)
+    if not wants_page or is_htmx() or "text/event-stream" in accepts.values():
         raise SignedOut("Your session has ended. Sign in again.")
     return redirect(url_for("auth.sign_in", next=request.full_path.rstrip("?")))
 

@@ -4,11 +4,13 @@ import logging
 
 from flask import Flask, Response, jsonify, render_template, request
 from flask_wtf.csrf import CSRFError
+from redis import RedisError
+from sqlalchemy.exc import OperationalError
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.errors import AppError
-from app.httpkit.auth import SignedOut, refuse_signed_out
+from app.httpkit.auth import SignedOut, do_without_staff, refuse_signed_out
 from app.httpkit.htmx import answer, is_htmx
 from app.httpkit.language import gettext, say
 from app.httpkit.tracing import request_id
@@ -50,6 +52,8 @@ def init_errors(app: Flask) -> None:
     app.register_error_handler(AppError, _app_error)
     app.register_error_handler(CSRFError, _csrf_error)
     app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(OperationalError, _part_away)
+    app.register_error_handler(RedisError, _part_away)
     app.register_error_handler(Exception, _unexpected)
 
 
@@ -97,8 +101,16 @@ def _http_error(error: HTTPException) -> BaseResponse:
     return response
 
 
+def _part_away(error: OperationalError | RedisError) -> BaseResponse:
+    log.error("a service is away: %s on %s", type(error).__name__, request.path)
+    do_without_staff()
+    code, words = _WORDS[503]
+    return error_answer(503, code, gettext(words))
+
+
 def _unexpected(error: Exception) -> BaseResponse:
     log.exception("unexpected error on %s %s", request.method, request.path, exc_info=error)
+    do_without_staff()
     code, words = _WORDS[500]
     return error_answer(500, code, gettext(words))
 
