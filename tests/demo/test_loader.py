@@ -88,8 +88,8 @@ def check_documents(container: Container) -> None:
 def check_tickets(container: Container) -> None:
     with container.sessions() as session:
         tickets = session.scalars(select(Ticket).order_by(Ticket.number)).all()
-        names = dict(session.execute(select(Customer.external_id, Customer.name)).tuples().all())
-        runs = dict(session.execute(select(Run.ticket_id, Run.id)).tuples().all())
+        names = dict(session.execute(select(Customer.external_id, Customer.name)).all())
+        runs = dict(session.execute(select(Run.ticket_id, Run.id)).all())
     assert [ticket.subject for ticket in tickets] == [ticket.subject for ticket in TICKETS]
     times = [ticket.last_customer_message_at for ticket in tickets]
     assert times == sorted(times)
