@@ -32,23 +32,24 @@ def decode(content: bytes) -> str:
 
 
 def _decode(content: bytes) -> str:
+    readings = [text for encoding in _encodings(content) if (text := _try(content, encoding)) is not None]
+    if not readings:
+        raise NotText("This file is not text in UTF-8, GB18030 or UTF-16.")
+    return max(readings, key=_plausibility) if b"\0" in content else readings[0]
+
+
+def _encodings(content: bytes) -> tuple[str, ...]:
+    """Return what the bytes may be, likeliest first; NUL bytes are in no text but UTF-16."""
     for mark, encoding in _MARKS:
         if content.startswith(mark):
-            return _try(content, encoding) or _refuse()
-    if b"\0" in content:
-        return _best(content, ("utf-16-le", "utf-16-be")) or _refuse()
-    return _try(content, "utf-8") or _try(content, "gb18030") or ("" if not content else _refuse())
-
-
-def _best(content: bytes, encodings: tuple[str, ...]) -> str | None:
-    readings = [text for encoding in encodings if (text := _try(content, encoding))]
-    return max(readings, key=_plausibility, default=None)
+            return (encoding,)
+    return ("utf-16-le", "utf-16-be") if b"\0" in content else ("utf-8", "gb18030")
 
 
 def _plausibility(text: str) -> float:
     """Return the share of characters that Chinese and English texts are made of."""
     usual = sum(char.isascii() or "\u3000" <= char <= "\u303f" or "\u4e00" <= char <= "\u9fff" for char in text)
-    return usual / len(text)
+    return usual / max(1, len(text))
 
 
 def _try(content: bytes, encoding: str) -> str | None:
@@ -56,10 +57,6 @@ def _try(content: bytes, encoding: str) -> str | None:
         return content.decode(encoding)
     except UnicodeDecodeError:
         return None
-
-
-def _refuse() -> str:
-    raise NotText("This file is not text in UTF-8, GB18030 or UTF-16.")
 
 
 def _is_strange(char: str) -> bool:

@@ -29,7 +29,7 @@ def parse(name: str, content: bytes) -> Parsed:
     ]
     title = PurePath(name).stem
     if len(paragraphs) > 1 and _stands_alone(paragraphs[0]):
-        title = paragraphs.pop(0)[0]
+        title = paragraphs.pop(0)[0].lstrip("# ")
     outline = Outline()
     for lines in paragraphs:
         _read_paragraph(lines, outline)
