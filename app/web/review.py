@@ -20,7 +20,7 @@ from app.runs.lifecycle import RunMoved
 from app.staff import queries as staff_queries
 from app.web import ticket_words
 from app.web.browser_findings import browser_findings
-from app.web.ticket_regions import render_regions
+from app.web.ticket_regions import render_notice, render_regions
 
 blueprint = Blueprint("review", __name__, url_prefix="/tickets/<int:number>")
 
@@ -150,7 +150,7 @@ def refused(error: AppError) -> Response:
 def _fresh(number: int) -> Response:
     with container().transaction() as session:
         page = ticket_page(session, number, staff_id=current_staff().id)
-    return answer(_notice("") + render_regions(page))
+    return answer(render_notice(number) + render_regions(page))
 
 
 def _checks(text: str) -> str:
@@ -164,8 +164,7 @@ def _checks(text: str) -> str:
 
 
 def _notice(words: str, kind: str = "conflict") -> str:
-    number = request.view_args["number"] if request.view_args else 0
-    return partial("#notice", render_template("tickets/_notice.html", message=words, kind=kind, number=number))
+    return render_notice(request.view_args["number"] if request.view_args else 0, words, kind)
 
 
 def _text(name: str) -> str:

@@ -55,6 +55,11 @@ def render_regions(page: TicketPage, regions: Collection[Region] = ALL) -> str:
     return "".join(partial(f"#{region}", render_template(_TEMPLATES[region], **context)) for region in regions)
 
 
+def render_notice(number: int, words: str = "", kind: str = "conflict") -> str:
+    """Return the place where the page says why an action was refused; without words it is empty again."""
+    return partial("#notice", render_template("tickets/_notice.html", message=words, kind=kind, number=number))
+
+
 def page_context(page: TicketPage) -> dict[str, object]:
     """Return what the templates of a ticket page are rendered with."""
     editor = editor_of(page)

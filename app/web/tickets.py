@@ -8,7 +8,7 @@ from app.httpkit.container import container
 from app.httpkit.htmx import answer
 from app.review.ticket_page import ticket_page
 from app.web.inbox_regions import list_view
-from app.web.ticket_regions import page_context, render_regions
+from app.web.ticket_regions import page_context, render_notice, render_regions
 
 blueprint = Blueprint("tickets", __name__, url_prefix="/tickets")
 
@@ -29,4 +29,4 @@ def regions(number: int) -> Response:
     """Return every region of the page anew: for someone whose editor held an older state."""
     with container().transaction() as session:
         page = ticket_page(session, number, staff_id=current_staff().id)
-    return answer(render_regions(page))
+    return answer(render_notice(number) + render_regions(page))

@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
 
@@ -84,6 +86,15 @@ class Stack:
         for pid in (process.pid, *map(int, children)):
             os.kill(pid, signal.SIGKILL)
         process.wait()
+
+    @contextmanager
+    def valkey_away(self) -> Iterator[None]:
+        """Take Valkey away for the time of the block; it comes back empty."""
+        self._valkey.stop()
+        try:
+            yield
+        finally:
+            self._valkey.start()
 
     def stop(self) -> None:
         """End all processes."""

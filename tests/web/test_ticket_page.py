@@ -92,7 +92,7 @@ def test_every_state_renders(
     for region in Region:
         assert page.count(f'id="{region}"') == 1
     regions = html(agent.get(f"/tickets/{desk.number}/regions", headers={"HX-Request": "true"}))
-    assert [f"#{region}" for region in Region] == re.findall(r'<hx-partial hx-target="([^"]+)"', regions)
+    assert ["#notice", *(f"#{region}" for region in Region)] == re.findall(r'<hx-partial hx-target="([^"]+)"', regions)
 
 
 def test_a_ticket_that_is_not_there_is_404_and_strangers_are_sent_to_sign_in(
