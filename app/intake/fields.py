@@ -154,7 +154,7 @@ def _one_line(text: str, most: int) -> str:
 def _bounded(text: str, most: int, *, lines: bool) -> str:
     if has_controls(text, lines=lines):
         raise _Refused(
-            msgid("Control characters are not allowed.") if lines else "One line without control characters."
+            msgid("Control characters are not allowed.") if lines else msgid("One line without control characters.")
         )
     if is_blank(text):
         raise _Refused(msgid("This field is required."))

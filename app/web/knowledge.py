@@ -1,5 +1,6 @@
 """Knowledge pages, for supervisors and administrators: documents, one document, and what a question would find."""
 
+from contextlib import closing
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -108,8 +109,9 @@ def _changed(words: str) -> Response:
 def _take(file: FileStorage) -> Uploaded:
     name = file.filename or ""
     limit = container().settings.upload_max_mb * 2**20
-    try:
+    with closing(file):
         content = file.stream.read(limit + 1)
+    try:
         with container().transaction() as session:
             service.add_document(session, name=name, content=content, staff_id=current_staff().id, max_bytes=limit)
     except AppError as error:
