@@ -14,19 +14,33 @@ class Stopped(BaseException):
 
 
 def raise_on_signals() -> None:
-    """From now on a signal raises Stopped wherever the main thread is."""
+    """From now on SIGINT and SIGTERM raise Stopped wherever the main thread is; SIGHUP is a SIGTERM without a terminal.
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise Stopped
-
-    for number in ENDING:
-        signal.signal(number, stop)
+    Honcho has handlers of its own for the first two while it runs; its helper processes ignore them.
+    """
+    signal.signal(signal.SIGINT, _stop)
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGHUP, _hang_up)
 
 
 def ignore_signals() -> None:
     """Let nothing interrupt the stopping: a second Ctrl-C would leave servers behind."""
-    for number in ENDING:
-        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, _hang_up)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    ignore_signals()
+    raise Stopped
+
+
+def _hang_up(_number: int, _frame: FrameType | None) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for output in (1, 2):
+        os.dup2(nowhere, output)  # writing to a terminal that is gone would fail
+    os.close(nowhere)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextmanager

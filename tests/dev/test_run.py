@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -173,3 +174,25 @@ def servers_of(folder: Path) -> Iterator[psutil.Process]:
                 yield process
         except psutil.Error:
             continue
+
+
+def test_one_command_gives_a_page_and_one_signal_ends_it(folder: Path, port: int) -> None:
+    launcher = launch(var_dir=folder, port=port, web_processes=1)
+    assert launcher.stdout is not None
+    lines = []
+    for line in launcher.stdout:
+        lines.append(line.rstrip())
+        if line.startswith("  Ctrl-C"):
+            break
+    assert f"  DraftDesk is ready:  http://127.0.0.1:{port}" in lines, lines
+    assert [line for line in lines if "agent-demo" in line]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/sign-in", timeout=30) as page:
+        assert page.status == 200
+    launcher.send_signal(signal.SIGINT)
+    launcher.send_signal(signal.SIGINT)
+    code, rest = answer_of(launcher)
+    assert code == 0, rest
+    assert rest[-1] == "Stopping; the data stays."
+    assert not [line for line in rest if "Traceback" in line]
+    assert not list(servers_of(folder))
+    assert end_leftovers(folder) == 0
