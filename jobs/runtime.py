@@ -61,6 +61,8 @@ class RunRuntime:
 
     def stop(self) -> list[UUID]:
         """Hand back all runs, close everything and return the runs that another process must go on with."""
+        if self._loop.is_closed():
+            return []
         self._held.hand_back()
         self._call(self._close())
         self._keeper.close()
