@@ -35,6 +35,10 @@ class View(StrEnum):
     ALL = "all"
 
 
+OPEN_VIEWS = (View.REVIEW, View.URGENT, View.ESCALATED, View.FAILED)
+"""Views that hold open tickets only, so that those at rest need not be looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class InboxFilter:
     """What a list shows: a view, narrowed by statuses and priorities (any of each) and a search text.
@@ -133,11 +137,10 @@ def inbox_rows(session: Session, shown: InboxFilter, ticket_ids: Collection[UUID
 def inbox_counts(session: Session, *, time_zone: str) -> InboxCounts:
     """Return how many tickets each view holds. One statement; only tickets that are not at rest are looked at."""
     open_ones = placed(ticket_states().where(Ticket.status.in_(OPEN))).subquery("listed")
-    views = (View.REVIEW, View.URGENT, View.ESCALATED, View.FAILED)
     today = Delivery.state == DeliveryState.SENT, Delivery.sent_at >= _today(time_zone)
     row = session.execute(
         select(
-            *(func.count().filter(_in_view(open_ones, view, time_zone)).label(view) for view in views),
+            *(func.count().filter(_in_view(open_ones, view, time_zone)).label(view) for view in OPEN_VIEWS),
             select(func.count(Delivery.ticket_id.distinct())).where(*today).scalar_subquery().label(View.SENT_TODAY),
             select(func.count()).select_from(Ticket).scalar_subquery().label(View.ALL),
         ).select_from(open_ones)
@@ -147,6 +150,8 @@ def inbox_counts(session: Session, *, time_zone: str) -> InboxCounts:
 
 def _listed(shown: InboxFilter, *narrowing: ColumnElement[bool]) -> Subquery:
     states = ticket_states().where(*narrowing)
+    if shown.view in OPEN_VIEWS:
+        states = states.where(Ticket.status.in_(OPEN))
     if shown.search:
         states = states.join(Customer, Customer.id == Ticket.customer_id).where(_found(shown.search))
     if shown.priorities:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from flask import g, render_template
+from flask_babel import format_number
 from sqlalchemy.orm import Session
 from werkzeug.datastructures import MultiDict
 
@@ -113,7 +114,8 @@ class InboxRegions:
 
     def _whole(self, session: Session, page: InboxPage) -> str:
         view = ListView(self._shown, page, self._selected)
-        return partial("#inbox-list", render_template("inbox/_list.html", inbox=view)) + self._counts(session)
+        rows = partial("#inbox-list", render_template("inbox/_list.html", inbox=view))
+        return rows + partial("#inbox-total", format_number(page.total), "innerHTML") + self._counts(session)
 
     def _row(self, row: InboxRow) -> str:
         view = ListView(self._shown, InboxPage((row,), None, 0, {}), self._selected)
