@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.delivery.models import Delivery
@@ -47,7 +47,7 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
     steps = _steps(session, run_ids)
     artifacts = _artifacts(session, run_ids)
     deliveries = _deliveries(session, ticket.id)
-    past = _past(session, customer.id, ticket.id)
+    past, past_total = _past(session, customer.id, ticket.id)
     names = staff_queries.names(session, _people(ticket, messages, runs, artifacts))
     drafts, replies = _made(artifacts, deliveries, names)
     return TicketPage(
@@ -72,6 +72,7 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
         messages=tuple(_message_view(message, names) for message in messages),
         runs=tuple(_run_view(run, steps[run.id], drafts.get(run.id), replies.get(run.id), names) for run in runs),
         past=past,
+        past_total=past_total,
         composer=_composer(session, ticket.id, staff_id),
     )
 
@@ -148,14 +149,16 @@ def _deliveries(session: Session, ticket_id: UUID) -> Mapping[UUID, Delivery]:
     return {delivery.artifact_id: delivery for delivery in rows}
 
 
-def _past(session: Session, customer_id: UUID, ticket_id: UUID) -> tuple[PastTicketView, ...]:
-    rows = session.scalars(
-        select(Ticket)
+def _past(session: Session, customer_id: UUID, ticket_id: UUID) -> tuple[tuple[PastTicketView, ...], int]:
+    """Return the customer's newest other tickets, and how many there are."""
+    rows = session.execute(
+        select(Ticket, func.count().over())
         .where(Ticket.customer_id == customer_id, Ticket.id != ticket_id)
         .order_by(Ticket.id.desc())
         .limit(PAST_SHOWN)
-    )
-    return tuple(PastTicketView(row.number, row.subject, row.status, row.created_at) for row in rows)
+    ).all()
+    past = tuple(PastTicketView(row.number, row.subject, row.status, row.created_at) for row, _ in rows)
+    return past, rows[0][1] if rows else 0
 
 
 def _composer(session: Session, ticket_id: UUID, staff_id: UUID) -> ComposerView | None:

@@ -221,7 +221,10 @@ class ComposerView:
 
 @dataclass(frozen=True, slots=True)
 class TicketPage:
-    """The whole page. `last_seq` is the thread's newest number when it was read; runs are oldest first."""
+    """The whole page. `last_seq` is the thread's newest number when it was read; runs are oldest first.
+
+    `past` holds the customer's newest other tickets, of `past_total`.
+    """
 
     ticket_id: UUID
     thread_id: UUID
@@ -244,6 +247,7 @@ class TicketPage:
     messages: tuple[MessageView, ...]
     runs: tuple[RunView, ...]
     past: tuple[PastTicketView, ...]
+    past_total: int
     composer: ComposerView | None
 
     @property

@@ -1,10 +1,11 @@
 """Sentences about what happened on a ticket, in the language of the request."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
 
-from flask_babel import ngettext, to_user_timezone
+from flask_babel import get_timezone, ngettext, to_user_timezone
 from markupsafe import Markup
 
 from app.agent.values import Classification, SearchResult, Sufficiency
@@ -97,6 +98,16 @@ def moment(at: datetime) -> str:
     """Return a time as people say it: today with the hour, else the day too."""
     is_today = to_user_timezone(at).date() == to_user_timezone(now()).date()
     return gettext("today %(time)s", time=clock(at)) if is_today else f"{day(at)} {clock(at)}"
+
+
+def time_zone() -> str:
+    """Return the name of the page's time zone, for times that the browser writes."""
+    return str(get_timezone())
+
+
+def paragraphs(body: str) -> list[str]:
+    """Return a message cut at its blank lines, which the page shows as space."""
+    return [part for part in re.split(r"\n[^\S\n]*\n\s*", body) if part]
 
 
 def meter(share: float) -> Markup:

@@ -203,7 +203,8 @@
       const node = this.form.querySelector(".save-state");
       if (!node) return;
       node.dataset.state = state;
-      const time = new Date().toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+      const timeZone = this.form.dataset.timeZone;
+      const time = new Date().toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone });
       node.textContent = (node.dataset[state] || "").replace("{time}", time);
     }
 

@@ -30,15 +30,24 @@
     spans.push({ start: at, end: at + words.length, mark: "mine", sources: [] });
   };
 
+  /* Sentences of one paragraph that share their sources show the numbers once, at the last of them. */
+  const isRepeated = (spans, index, text) => {
+    const span = spans[index];
+    const next = spans[index + 1];
+    return Boolean(next) && String(next.sources) === String(span.sources) && !text.slice(span.end, next.start).includes("\n");
+  };
+
   /* Marks stand at the first line of a sentence, numbers of sources at its last. */
   const place = (form, mirror, spans) => {
+    const text = form.querySelector("textarea").value;
     const top = mirror.getBoundingClientRect().top;
     const marks = new Map();
     const sources = new Map();
-    for (const span of spans) {
+    for (const [index, span] of spans.entries()) {
       const lines = (span.pieces || []).flatMap((piece) => [...piece.getClientRects()]);
       if (!lines.length) continue;
       add(marks, lines[0].top - top, span.mark);
+      if (isRepeated(spans, index, text)) continue;
       for (const source of span.sources) add(sources, lines.at(-1).top - top, source);
     }
     form.querySelector(".editor-marks").replaceChildren(...[...marks].flatMap(([y, all]) => {

@@ -59,7 +59,8 @@
   document.addEventListener("htmx:after:swap", (event) => {
     const growing = event.detail.ctx.sourceElement?.id === "live" && document.querySelector(".sheet.is-running");
     if (growing && atBottom) byId("ticket-body").scrollTop = byId("ticket-body").scrollHeight;
-    if (byId("held") && !document.querySelector("form[data-composer-url]")) byId("held").hidden = true;
+    const said = byId("notice")?.childElementCount > 0 || !document.querySelector("form[data-composer-url]");
+    if (said && byId("held")) byId("held").hidden = true;
     closePop();
   });
 
