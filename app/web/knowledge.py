@@ -103,7 +103,8 @@ def _changed(words: str) -> Response:
         return redirect(url_for("knowledge.index"), 303)
     with container().sessions() as session:
         rows = queries.documents(session)
-    return answer(render_list(rows) + render_template("_toast.html", words=words, kind="ok"))
+    # The toast is what the button waits for; the list may have been swapped by the stream before this arrives.
+    return answer(render_template("_toast.html", words=words) + partial(LIST, render_list(rows)))
 
 
 def _take(file: FileStorage) -> Uploaded:

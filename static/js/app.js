@@ -47,12 +47,7 @@
     const { ctx, issueRequest, dropRequest } = event.detail;
     if (!ctx.confirm) return;
     event.preventDefault();
-    ask(ctx.sourceElement.dataset, ctx.confirm).then((yes) => {
-      if (!yes) return dropRequest();
-      // The stream may have swapped the region meanwhile: aim at the one that is there now.
-      ctx.target = (ctx.target?.id && document.getElementById(ctx.target.id)) || ctx.target;
-      return issueRequest();
-    });
+    ask(ctx.sourceElement.dataset, ctx.confirm).then((yes) => (yes ? issueRequest() : dropRequest()));
   });
 
   document.addEventListener("submit", (event) => {
