@@ -21,6 +21,8 @@ from app.live.publisher import draft_channel, queue_events
 log = logging.getLogger(__name__)
 BACKLOG = 10_000
 """Events that may wait for a slow Redis; beyond it the oldest are left to the sweep."""
+GATHER_S = 0.01
+"""How long posts are gathered before they are sent: nobody sees it, and a round trip carries several events."""
 LOG_EVERY_S = 10.0
 
 
@@ -64,6 +66,7 @@ class BackgroundPublisher:
         """Send what is posted until cancelled."""
         while True:
             await self._posted.wait()
+            await asyncio.sleep(GATHER_S)
             self._posted.clear()
             events, drafts = self._events, self._drafts
             self._events, self._drafts = [], {}

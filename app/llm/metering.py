@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from openai.types import CompletionUsage
-
 from app import clock
 from app.agent.skill import ModelCall
+from app.llm.replies import Usage
 
 FAILED = "error"
 """The finish reason of a call that did not come to its end."""
@@ -22,7 +21,7 @@ class Meter:
     prompt_version: str
     prompt: str
     answer: str = ""
-    usage: CompletionUsage | None = None
+    usage: Usage | None = None
     finish_reason: str = FAILED
     error: str | None = None
     _started: float = field(default_factory=clock.monotonic)

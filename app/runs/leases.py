@@ -1,7 +1,8 @@
 """Who is alive: the runs that this process holds, and the thread that renews their leases in one UPDATE.
 
-A run that can't be renewed is no longer ours (cancelled, superseded, swept), so its task is stopped; the guard of every
-write would stop it too, only later. This is the net under the stop signal, which may be lost.
+A run that can't be renewed twice in a row is no longer ours (cancelled, superseded, swept), so its task is stopped; the
+guard of every write would stop it too, only later. This is the net under the stop signal, which may be lost. Once is
+not enough: a run that has just reached its review can't be renewed either, while its task still tells others of it.
 """
 
 import asyncio
@@ -85,6 +86,7 @@ class LeaseKeeper:
         self._held = held
         self._lease_s = lease_s
         self._every_s = every_s
+        self._missed: set[tuple[UUID, int]] = set()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
 
@@ -119,6 +121,7 @@ class LeaseKeeper:
             "fences": [fence for _, fence in leases],
         }
         renewed = {row[0] for row in connection.execute(RENEW_LEASES, params)}
-        for run_id, _ in leases:
-            if run_id not in renewed:
-                self._held.stop(run_id)
+        missed = {lease for lease in leases if lease[0] not in renewed}
+        for run_id, _ in missed & self._missed:
+            self._held.stop(run_id)
+        self._missed = missed
