@@ -14,7 +14,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -254,8 +254,8 @@ def _write_features(outcomes: Sequence[Outcome], path: Path) -> None:
     with path.open("w", encoding="utf-8") as out:
         for outcome in outcomes:
             for part in outcome.explained.parts:
-                if part.features is not None:
-                    features = {name: getattr(part.features, name) for name in part.features.__slots__}
+                if part.judged is not None:
+                    features = asdict(part.judged.features)
                     case = outcome.case
                     about = {"category": case.category, "line": case.line, "fold": case.fold, "origin": case.origin}
                     out.write(json.dumps({"query": case.query, **about, "features": features}) + "\n")

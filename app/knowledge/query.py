@@ -30,15 +30,19 @@ _ASKS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is searched for. `questions` has at least one; a text that asks nothing is one question as a whole."""
+    """What is searched for. `questions` has at least one; a text that asks nothing is one question as a whole.
+
+    `topic` is a ticket's subject, if it has one.
+    """
 
     text: str
     questions: tuple[str, ...]
+    topic: str | None = None
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The texts to search with: the questions, and the whole text where it says more than they do."""
-        return tuple(dict.fromkeys((*self.questions, self.text)))
+        """All texts to search with: the questions, the whole text where it says more than they do, the topic."""
+        return tuple(dict.fromkeys((*self.questions, self.text, self.topic or self.text)))
 
 
 def parse_query(raw: str) -> SearchQuery:
@@ -48,9 +52,9 @@ def parse_query(raw: str) -> SearchQuery:
     text = _cut(" ".join(lines)) or " ".join(raw.split())[:QUERY_LIMIT]
     parts = [part for part in _parts("\n".join(lines[1:] if head else lines)) if _ASKS.search(part)]
     if not parts or (len(parts) == 1 and not head):
-        return SearchQuery(text, (text,))
+        return SearchQuery(text, (text,), head or None)
     asked = [_cut(f"{head} {part}".strip()) for part in parts]
-    return SearchQuery(text, tuple(dict.fromkeys(asked))[:QUESTIONS_LIMIT])
+    return SearchQuery(text, tuple(dict.fromkeys(asked))[:QUESTIONS_LIMIT], head or None)
 
 
 def _clean(line: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from uuid import UUID
 
 from sqlalchemy.orm import Session, sessionmaker
@@ -10,12 +11,13 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.agent.values import Passage, SearchResult, Sufficiency, Verdict
 from app.clock import monotonic
 from app.errors import Unavailable
+from app.knowledge.features import features_of
 from app.knowledge.fusion import STRATEGIES, Scale, Strategy
 from app.knowledge.judges import judge_for
 from app.knowledge.lists import BaseStatistics, Candidate, Lists, read_lists, read_statistics
 from app.knowledge.query import SearchQuery, parse_query
 from app.knowledge.segment import terms
-from app.knowledge.sufficiency import NOTHING_TO_SEARCH, Features, features_of, judge_questions
+from app.knowledge.sufficiency import NOTHING_TO_SEARCH, Judged, verdict_on
 from app.llm.embedding import Embedder, Vector
 from app.settings import Settings
 
@@ -30,14 +32,22 @@ class Hit:
     candidate: Candidate
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionFound:
-    """What one text of the query found: a question (then judged, `features`) or the text as a whole."""
+class Role(StrEnum):
+    """What a text of a query is: a question in it, all of it, or a ticket's subject (judged, but not drawn from)."""
 
+    QUESTION = "question"
+    WHOLE = "whole"
+    TOPIC = "topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one text of the query found, best first, and how it was judged (not where it is only the whole text)."""
+
+    role: Role
     text: str
     hits: tuple[Hit, ...]
-    features: Features | None
-    probability: float | None
+    judged: Judged | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,7 @@ class Explained:
 
     result: SearchResult
     hits: tuple[Hit, ...]
-    parts: tuple[QuestionFound, ...]
+    parts: tuple[Part, ...]
     strategy: Strategy
     embedder: str
     embedding_ms: float
@@ -88,13 +98,13 @@ class KnowledgeSearch:
         with self._sessions() as session:
             statistics, lists = self._read(session, asked, vectors, depth=2 * limit)
         parts = [self._part(asked, unit, found, statistics) for unit, found in zip(asked.units, lists, strict=True)]
-        hits = _with_refs(_in_turn([part.hits for part in parts]), limit)
+        hits = _with_refs(_in_turn([part.hits for part in parts if part.role is not Role.TOPIC]), limit)
         # The base may have no vectors of this embedder yet: that, too, is a search by keywords alone.
         keyword_only = all(found.spread is None for found in lists)
         result = SearchResult(
             query=asked.text,
             passages=tuple(_passage(hit) for hit in hits if hit.ref),
-            verdict=self._verdict(parts, statistics, keyword_only=keyword_only),
+            verdict=_verdict(parts, statistics),
             keyword_only=keyword_only,
         )
         done = monotonic()
@@ -133,24 +143,27 @@ class KnowledgeSearch:
         ]
         return statistics, lists
 
-    def _part(self, asked: SearchQuery, unit: str, lists: Lists, statistics: BaseStatistics) -> QuestionFound:
+    def _part(self, asked: SearchQuery, unit: str, lists: Lists, statistics: BaseStatistics) -> Part:
         candidates = {candidate.found.chunk_id: candidate for candidate in lists.candidates}
         scale = lists.spread.scale if lists.spread else Scale(0.0)
         fused = STRATEGIES[self._strategy]([candidate.found for candidate in lists.candidates], scale)
         hits = tuple(
             Hit(rank, None, score, candidates[found.chunk_id]) for rank, (found, score) in enumerate(fused, start=1)
         )
-        if unit not in asked.questions:
-            return QuestionFound(unit, hits, None, None)
+        role = Role.QUESTION if unit in asked.questions else Role.WHOLE if unit == asked.text else Role.TOPIC
+        if role is Role.WHOLE:
+            return Part(role, unit, hits, None)
         features = features_of(unit, [hit.candidate for hit in hits], lists.spread, statistics)
-        judge = judge_for(self._embedder.name if lists.spread else None)
-        return QuestionFound(unit, hits, features, judge.probability(features))
+        judge = judge_for(self._embedder.name if lists.spread else None, features)
+        return Part(role, unit, hits, judge.judge(features))
 
-    def _verdict(self, parts: Sequence[QuestionFound], statistics: BaseStatistics, *, keyword_only: bool) -> Verdict:
-        if not statistics.chunks:
-            return Verdict(outcome=Sufficiency.INSUFFICIENT, probability=0.0, reason=NOTHING_TO_SEARCH)
-        judge = judge_for(None if keyword_only else self._embedder.name)
-        return judge_questions(judge, [part.features for part in parts if part.features])
+
+def _verdict(parts: Sequence[Part], statistics: BaseStatistics) -> Verdict:
+    if not statistics.chunks:
+        return Verdict(outcome=Sufficiency.INSUFFICIENT, probability=0.0, reason=NOTHING_TO_SEARCH)
+    topics = [part.judged for part in parts if part.role is Role.TOPIC]
+    questions = [part.judged for part in parts if part.role is Role.QUESTION and part.judged]
+    return verdict_on(questions, topics[0] if topics else None)
 
 
 def _in_turn(lists: Sequence[Sequence[Hit]]) -> Iterator[Hit]:

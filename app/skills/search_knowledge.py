@@ -57,5 +57,5 @@ class SearchKnowledge:
 def default_query(observation: Observation) -> str:
     """Return the ticket as a query; the second time its subject alone, which leaves out what led astray."""
     ticket = observation.ticket
-    text = ticket.subject if observation.searches else f"{ticket.subject} {ticket.content}"
-    return " ".join(text.split())[:QUERY_LIMIT]
+    text = ticket.subject if observation.searches else f"{ticket.subject}\n{ticket.content}"
+    return text.strip()[:QUERY_LIMIT]

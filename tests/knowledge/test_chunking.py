@@ -1,5 +1,7 @@
 """The chunker's promises, on documents that nobody would think of."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,7 +84,7 @@ def test_a_long_paragraph_is_slid_over_at_sentence_ends() -> None:
     assert len(pieces) > 3
     assert all(piece.text.endswith("。") and piece.text.startswith("这是第") for piece in pieces)
     assert all(len(piece.text) >= 100 for piece in pieces)
-    for one, following in zip(pieces, pieces[1:], strict=False):
+    for one, following in pairwise(pieces):
         shared = next(size for size in range(OVERLAP, -1, -1) if one.text.endswith(following.text[:size]))
         assert 0 < shared <= OVERLAP
 

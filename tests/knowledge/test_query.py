@@ -24,7 +24,7 @@ def test_a_ticket_gives_its_questions_with_the_subject() -> None:
         "提现什么时候到账 周四下午两点多提的现，银行还没动静，正常要几天？",
         "提现什么时候到账 手续费怎么算的",
     )
-    assert query.units[-1] == query.text
+    assert query.units[-2:] == (query.text, query.topic)
 
 
 def test_a_ticket_that_asks_nothing_is_one_question() -> None:

@@ -8,7 +8,7 @@ import pytest
 from app.agent.values import Sufficiency
 from app.bootstrap import Container
 from app.knowledge.ingestion import Ingestion
-from app.knowledge.retrieval import KnowledgeSearch
+from app.knowledge.retrieval import KnowledgeSearch, Role
 from app.knowledge.sufficiency import NOTHING_TO_SEARCH
 from app.settings import ROOT
 from tests.knowledge.conftest import AddText, CountingEmbedder
@@ -66,14 +66,14 @@ def test_a_passage_says_where_it_comes_from_and_why_it_was_found(search: Knowled
     assert best.keyword_score is not None
     assert best.keyword_score > 0
     assert [hit.rank for hit in explained.hits] == list(range(1, len(explained.hits) + 1))
-    assert explained.parts[0].features is not None
+    assert explained.parts[0].judged is not None
 
 
 @pytest.mark.usefixtures("base")
 def test_two_questions_are_both_answered_from(search: KnowledgeSearch) -> None:
     explained = search.explain("想问两件事\n忘记密码怎么办？另外寄新疆要几天？")
 
-    assert len([part for part in explained.parts if part.features]) == 2
+    assert len([part for part in explained.parts if part.role is Role.QUESTION]) == 2
     assert {passage.doc_title for passage in explained.result.passages[:2]} == {"找回密码", "配送时效"}
 
 
