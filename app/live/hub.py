@@ -27,6 +27,8 @@ BLOCK_MS = 1_000
 SOCKET_TIMEOUT_S = 10
 """Longer than a blocking read, which it would end otherwise; short enough to notice a Redis that went silent."""
 RETRY_S = 1.0
+SETTLE_S = 0.03
+"""What happens within this time of the first news is taken as one batch: a run's events come in bursts."""
 _DRAFT_PREFIX = draft_channel(UUID(int=0)).removesuffix(str(UUID(int=0)))
 
 
@@ -67,6 +69,7 @@ class Subscription:
 
     thread_id: UUID | None
     _changed: threading.Event = field(default_factory=threading.Event)
+    _pause: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _hints: list[TicketHint] = field(default_factory=list)
     _docs: set[UUID] = field(default_factory=set)
@@ -75,7 +78,8 @@ class Subscription:
 
     def take(self, timeout: float) -> Batch:
         """Wait up to `timeout` seconds for news and return all there is; an empty batch when there is none."""
-        self._changed.wait(timeout)
+        if self._changed.wait(timeout):
+            self._pause.wait(SETTLE_S)
         with self._lock:
             batch = Batch(tuple(self._hints), frozenset(self._docs), self._draft, self._reread)
             self._hints, self._docs, self._draft, self._reread = [], set(), None, False
@@ -188,9 +192,9 @@ class Hub:
     def _read_feed(self, client: "Redis") -> None:
         newest = cast(list[tuple[bytes, Any]], client.xrevrange(FEED, count=1))
         last = newest[0][0] if newest else b"0-0"
-        self._feed_ready.set()
         for subscription in self._open():  # hints between two connections are gone
             subscription.tell_to_reread()
+        self._feed_ready.set()
         while not self._closing.is_set():
             answer = cast(Any, client.xread({FEED: last}, count=500, block=BLOCK_MS))
             for _, entries in answer.items() if isinstance(answer, dict) else answer or ():

@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from flask import Blueprint, Response, render_template, request
+from werkzeug.wrappers import Response as BaseResponse
 
 from app.clock import monotonic
 from app.db.signals import EventFact
-from app.httpkit.auth import StaffUser, current_staff, require
+from app.httpkit.auth import SignedOut, StaffUser, current_staff, require
 from app.httpkit.container import container
+from app.httpkit.errors import error_answer
 from app.httpkit.htmx import partial
+from app.httpkit.language import say
 from app.httpkit.sse import HEARTBEAT, RECONNECT_MS, event_stream, frame, last_event_id
 from app.ids import parse_id
 from app.live.hub import Batch, DraftFrame, Subscription
@@ -50,6 +53,12 @@ def stream() -> Response:
             thread = thread_of(session, ticket_id)
     after = last_event_id(request.headers.get("Last-Event-ID"), request.args.get("after"))
     return event_stream(_Page(staff, thread, after).frames())
+
+
+@blueprint.errorhandler(SignedOut)
+def signed_out(error: SignedOut) -> BaseResponse:
+    """Answer 401 whoever asks, where pages are sent to the sign-in."""
+    return error_answer(error.status, error.code, say(error))
 
 
 class _Page:

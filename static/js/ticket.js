@@ -64,6 +64,11 @@
     closePop();
   });
 
+  /* An action may take the editor away: what was typed goes to the server first. */
+  document.addEventListener("htmx:before:request", (event) => {
+    if (event.detail.ctx.sourceElement?.closest("#actions")) composer()?.save({ keepalive: true });
+  });
+
   /* A reply that was approved has left the editor; one that was refused stays in it. */
   document.addEventListener("htmx:after:request", (event) => {
     const { ctx } = event.detail;
@@ -190,18 +195,20 @@
     u: () => press('[data-line="line-escalate"]'),
   };
 
+  /* While capturing: what Escape closes is still open then, and it closes one thing at a time. */
   document.addEventListener("keydown", (event) => {
-    if (event.isComposing) return;
+    if (event.isComposing || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") escape(event);
     const typing = event.target.closest("input, textarea, select, [contenteditable]");
     const plain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
     if (!typing && plain && KEYS[event.key]?.()) event.preventDefault();
-  });
+  }, true);
 
   const escape = (event) => {
     const line = document.querySelector(".ask-line:not([hidden])");
     if (opener) closePop();
     else if (line) line.hidden = true;
+    else if (document.querySelector("details[data-menu][open], .side.is-open")) return;
     else if (event.target.matches("textarea, input")) event.target.blur();
     else press("[data-stop]");
   };

@@ -44,7 +44,10 @@ def offline(settings: Settings, admin_engine: Engine, var_dir: Path) -> Iterator
 
 @pytest.fixture(scope="session")
 def streaming(
-    settings: Settings, admin_engine: Engine, var_dir: Path, model_server: ModelServer  # noqa: F811
+    settings: Settings,
+    admin_engine: Engine,
+    var_dir: Path,
+    model_server: ModelServer,  # noqa: F811
 ) -> Iterator[Stack]:
     """The product with a model that writes slowly enough to be watched."""
     stack = Stack(

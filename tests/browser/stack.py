@@ -18,6 +18,7 @@ from app.knowledge.models import DocState, KnowledgeDoc
 from app.knowledge.service import add_document
 from app.settings import ROOT, Settings
 from dev.database import bring_up_to_date
+from dev.processes import child_environment
 from dev.translations import compile_catalogues
 from tests.support.own_valkey import OwnValkey
 from tests.support.waiting import until
@@ -74,7 +75,7 @@ class Stack:
         """Start one process; for the web, wait until it answers."""
         with (self._folder / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
-                COMMANDS[name], cwd=ROOT, env={**os.environ, **self._environment}, stdout=log, stderr=log
+                COMMANDS[name], cwd=ROOT, env=child_environment(self._environment), stdout=log, stderr=log
             )
         if name == "web":
             until(self._web_answers, limit_s=START_LIMIT_S)

@@ -55,11 +55,15 @@ def test_hostile_text_is_inert(offline: Stack, sign_in: SignIn) -> None:
     desk = make_desk(offline.container, draft=False)
     with offline.container.transaction() as session:
         session.execute(update(Ticket).where(Ticket.id == desk.ticket_id).values(subject=HOSTILE))
-        session.execute(text("UPDATE ticket_messages SET body = :b WHERE ticket_id = :t"), {"b": HOSTILE, "t": desk.ticket_id})
+        session.execute(
+            text("UPDATE ticket_messages SET body = :b WHERE ticket_id = :t"), {"b": HOSTILE, "t": desk.ticket_id}
+        )
     add_draft(offline.container, desk.run_id, HOSTILE)
     agent = sign_in(offline)
     outside: list[str] = []
-    agent.page.on("request", lambda request: None if request.url.startswith(offline.url) else outside.append(request.url))
+    agent.page.on(
+        "request", lambda request: None if request.url.startswith(offline.url) else outside.append(request.url)
+    )
     page = agent.open(desk.number)
     expect(page.locator("#reply-text")).to_have_value(HOSTILE)
     expect(page.locator(".msg-text").first).to_have_text(HOSTILE)

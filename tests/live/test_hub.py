@@ -27,7 +27,7 @@ def settle(hub: Hub, *subscriptions: Subscription) -> None:
     """Wait until the hub reads, and take the reread that it starts with."""
     assert hub.wait_until_ready(LIMIT_S)
     for subscription in subscriptions:
-        first_where(subscription, True)
+        subscription.take(0)
 
 
 def test_every_page_hears_of_every_ticket(container: Container, hub: Hub, happen: Happen) -> None:

@@ -254,9 +254,7 @@ def test_the_number_of_statements_is_fixed(container: Container, agent: FlaskCli
         set_run(container, desk, status=RunStatus.CANCELLED)
         with container.transaction() as session:
             plan = container.run_plan(by=desk.staff_id)
-            run_id = service.regenerate(
-                session, ticket_id=desk.ticket_id, staff_id=desk.staff_id, hint="", plan=plan
-            )
+            run_id = service.regenerate(session, ticket_id=desk.ticket_id, staff_id=desk.staff_id, hint="", plan=plan)
             session.execute(update(Run).values(status=RunStatus.CANCELLED))
         add_draft(container, run_id, "草稿")
         make_ticket(container)
