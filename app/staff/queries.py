@@ -45,4 +45,4 @@ def person(session: Session, staff_id: UUID) -> Person | None:
 def names(session: Session, staff_ids: Collection[UUID]) -> dict[UUID, str]:
     """Return the display names of several people by id."""
     rows = session.execute(select(Staff.id, Staff.display_name).where(Staff.id.in_(staff_ids)))
-    return dict(rows.tuples().all())
+    return {row.id: row.display_name for row in rows}
