@@ -57,10 +57,9 @@ def facts_of(ticket: DemoTicket) -> TicketFacts:
 
 
 def main() -> None:
-    """Embed whatever offline mode asks of every ticket, and write the file."""
-    texts = sorted(set(_texts()))
-    model = LocalEmbedder(threads=2)
-    save_vectors(_FILE, model.name, {content_hash(text): model.embed_query(text) for text in texts})
+    """Embed whatever offline mode asks of every ticket and is not known yet, and write the file."""
+    embedder = TicketEmbedder()
+    save_vectors(_FILE, embedder.name, {content_hash(text): embedder.embed_query(text) for text in set(_texts())})
 
 
 def _texts() -> Iterator[str]:
