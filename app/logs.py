@@ -31,5 +31,5 @@ def configure_logging(level: int = logging.INFO) -> None:
     handler.addFilter(_WithContext())
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s [%(context)s] %(message)s"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for noisy in ("httpx", "httpx2", "httpcore2", "openai", "jieba", "rq.worker"):
+    for noisy in ("httpx", "httpx2", "httpcore2", "openai", "rq.worker"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -22,6 +22,7 @@ from app.knowledge import parsers
 from app.knowledge.chunking import Piece, chunk, content_hash, indexed_text
 from app.knowledge.index import add_to_index, lock_index, terms_of_chunk
 from app.knowledge.models import DocState, KnowledgeChunk, KnowledgeDoc
+from app.knowledge.parsers.blocks import Parsed
 from app.knowledge.service import UNFINISHED, archive, start_ingestion, unfinished_by
 from app.knowledge.vectors import KnownVectors, chunks_without_vector, count_vectors, reuse_vectors, store_vectors
 from app.llm.embedding import Embedder, Vector
@@ -90,14 +91,19 @@ class Ingestion:
                 self._embed_batch(doc)
         return True
 
+    def _read(self, doc: KnowledgeDoc) -> Parsed:
+        with self._transaction() as session:
+            content = session.scalars(select(KnowledgeDoc.content).where(KnowledgeDoc.id == doc.id)).one()
+        return parsers.parse(doc.name, content)
+
     def _parse(self, doc: KnowledgeDoc) -> None:
-        parsed = parsers.parse(doc.name, doc.content)
+        parsed = self._read(doc)
         attributes = {**doc.attributes, "tags": list(parsed.tags)}
         with self._transaction() as session:
             self._move(session, doc, DocState.PARSED, title=parsed.title, attributes=attributes)
 
     def _chunk(self, doc: KnowledgeDoc) -> None:
-        pieces = chunk(parsers.parse(doc.name, doc.content))
+        pieces = chunk(self._read(doc))
         with self._transaction() as session:
             values = {"chunk_count": len(pieces), "embedded_count": 0, "embedder": None}
             if self._move(session, doc, DocState.CHUNKED, **values):

@@ -43,7 +43,7 @@ class KnowledgeDoc(Base):
     version: Mapped[int] = mapped_column(default=1)
     title: Mapped[str]
     state: Mapped[str] = mapped_column(default=DocState.UPLOADED)
-    content: Mapped[bytes] = mapped_column(LargeBinary)
+    content: Mapped[bytes] = mapped_column(LargeBinary, deferred=True, deferred_raiseload=True)
     content_hash: Mapped[str]
     chunk_count: Mapped[int] = mapped_column(default=0)
     embedded_count: Mapped[int] = mapped_column(default=0)

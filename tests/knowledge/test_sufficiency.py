@@ -62,7 +62,7 @@ def test_the_built_in_embedder_has_a_judge_and_an_unknown_one_is_judged_by_keywo
     assert judge_for(LOCAL_NAME, replace(MIDDLING, foreign=True)) is FOREIGN
 
 
-@pytest.mark.parametrize("feature", ["top_similarity", "z_score", "coverage", "margin", "same_first"])
+@pytest.mark.parametrize("feature", ["top_similarity", "best_coverage", "overlap", "same_first"])
 def test_more_of_a_feature_never_makes_it_less_sufficient(feature: str) -> None:
     judge = BY_EMBEDDER[LOCAL_NAME]
     more = replace(MIDDLING, **{feature: getattr(MIDDLING, feature) + 0.05})
