@@ -80,7 +80,7 @@ class RunRuntime:
         await self._pool.open(wait=True, timeout=30)
         self._redis = Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=2)
         # A subscriber waits for ever; the client's usual limit would end the wait.
-        self._listening = Redis.from_url(settings.redis_url, socket_timeout=None, socket_keepalive=True)
+        self._listening = Redis.from_url(settings.redis_url, socket_timeout=None)
         self._publisher = BackgroundPublisher(self._redis)
         self._executor = Executor(
             Ledger(self._pool, self._publisher, self._lease_s),
@@ -90,10 +90,10 @@ class RunRuntime:
             skill_timeout_s=settings.skill_timeout_s,
             handed_back=self._handed_back.append,
         )
-        self._helpers = [
-            asyncio.create_task(self._publisher.run()),
-            asyncio.create_task(StopSubscriber(self._listening, self._held.stop).run()),
-        ]
+        helpers = (self._publisher.run(), StopSubscriber(self._listening, self._held.stop).run())
+        self._helpers = [asyncio.create_task(helper) for helper in helpers]
+        for helper in self._helpers:
+            helper.add_done_callback(_complain)
 
     async def _execute(self, run_id: UUID) -> None:
         task = asyncio.create_task(self._executor.execute(run_id))
@@ -114,3 +114,8 @@ class RunRuntime:
         await self._listening.aclose()
         await self._pool.close(timeout=1)
         await self._close_agent()
+
+
+def _complain(helper: asyncio.Task[None]) -> None:
+    if not helper.cancelled() and (error := helper.exception()) is not None:
+        log.critical("a helper of all runs has died; restart this process", exc_info=error)

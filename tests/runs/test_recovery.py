@@ -65,11 +65,15 @@ def test_a_worker_that_comes_back_after_the_sweep_writes_nothing(
 ) -> None:
     made = make_ticket(container)
     drafter = FixedDrafter(gate=asyncio.Event())
-    run = InBackground(start_runtime(make_agent(drafter=drafter)), made.run_id)
+    run = InBackground(start_runtime(make_agent(drafter=drafter), renew_every_s=0.1), made.run_id)
     until(drafter.started.is_set)
-    with container.transaction() as session:
-        session.execute(update(Run).values(lease_until=func.now()))
-    assert fail_expired(container.transaction) == 1
+
+    def expire_and_sweep() -> int:
+        with container.transaction() as session:
+            session.execute(update(Run).values(lease_until=func.now()))
+        return fail_expired(container.transaction)
+
+    until(lambda: expire_and_sweep() == 1)
     run.wait(5)
     assert run_of(container, made.run_id).status == "failed"
     assert "draft" not in [row.type for row in artifacts_of(container, made.run_id)]
