@@ -57,8 +57,7 @@ def streaming(
         var_dir / "llm",
         LLM_BASE_URL=model_server.base_url,
         LLM_API_KEY="stub",
-        PLANNER="rule",
-        LLM_MODEL="stub;chunks=30;chunk_delay=.2;text=400",
+        LLM_MODEL="stub;chunks=40;chunk_delay=.25;text=400",
     )
     try:
         stack.start()

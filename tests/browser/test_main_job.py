@@ -16,7 +16,7 @@ from tests.browser.stack import Stack
 pytestmark = pytest.mark.browser
 
 SUBJECT = "退款多久到账"
-CONTENT = "银行卡支付的退款，审核通过后多久到账？"
+CONTENT = "你好，我用银行卡付的款，退款审核通过了，请问退款多久到账？"
 
 
 def requests_of(page: Page) -> list[str]:

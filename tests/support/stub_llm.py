@@ -85,8 +85,9 @@ def choose_tool(body: Json) -> Json | None:
     if name is None:
         return None
     said = next((str(message["content"]) for message in messages if message["role"] == "user"), "")
-    argument = "query" if "search" in name else "ticket_content"
-    return {"name": name, "arguments": json.dumps({argument: said[:200]}, ensure_ascii=False)}
+    # A search without a query is one for the ticket itself: better than the head of a prompt.
+    arguments = {} if "search" in name else {"ticket_content": said[:200]}
+    return {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
 
 
 def compose(body: Json, knobs: Knobs) -> str:
