@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -105,6 +106,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("data", nargs="?", type=Path, default=DATA)
     arguments.add_argument("--fusion", choices=("minmax", "rrf"), default="minmax")
+    arguments.add_argument("--line", choices=("bank", "shop"), default=None, help="one line's documents and questions")
     arguments.add_argument("--limit", type=int, default=None, help="only the first N queries")
     arguments.add_argument("--features", type=Path, default=None, help="also write features and labels, to fit a judge")
     given = arguments.parse_args()
@@ -114,12 +116,12 @@ def main() -> None:
     embedder = CachedEmbedder(CACHE)
     with _container() as container:
         try:
-            names = _load(container, embedder, given.data)
+            names = _load(container, embedder, given.data, given.line)
         finally:
             embedder.save()
         settings = container.settings.model_copy(update={"retrieval_fusion": given.fusion})
         search = KnowledgeSearch(container.sessions, embedder, settings)
-        outcomes = [_run(search, case, names) for case in _cases(given.data)[: given.limit]]
+        outcomes = [_run(search, case, names) for case in _cases(given.data, given.line)[: given.limit]]
         embedder.save()
     _report(outcomes)
     if given.features:
@@ -144,10 +146,10 @@ def _container() -> Iterator[Container]:
             services.stop()
 
 
-def _load(container: Container, embedder: CachedEmbedder, data: Path) -> dict[UUID, str]:
+def _load(container: Container, embedder: CachedEmbedder, data: Path, line: str | None) -> dict[UUID, str]:
     """Take in the documents and return their names by id."""
     ingestion = Ingestion(container.transaction, embedder)
-    for row in _lines(data / "zh_docs.jsonl"):
+    for row in _lines(data / "zh_docs.jsonl", line):
         # The tag keeps documents of equal text apart; it is not indexed.
         text = f"# {row['title']}\n\n{row['text']}".replace("\n", "\n\n")
         content = f"---\ntags: [{row['id']}]\n---\n{text}".encode()
@@ -168,9 +170,9 @@ def _unfinished(container: Container, doc_id: UUID) -> bool:
     return row.working
 
 
-def _cases(data: Path) -> list[Case]:
+def _cases(data: Path, line: str | None) -> list[Case]:
     cases = []
-    for row in _lines(data / "zh_queries.jsonl"):
+    for row in _lines(data / "zh_queries.jsonl", line):
         expected = row["expected_doc_ids"]
         groups = expected if row["match"] == "all_groups" else [expected] if expected else []
         cases.append(
@@ -261,9 +263,10 @@ def _write_features(outcomes: Sequence[Outcome], path: Path) -> None:
                     out.write(json.dumps({"query": case.query, **about, "features": features}) + "\n")
 
 
-def _lines(path: Path) -> list[dict[str, object]]:
+def _lines(path: Path, line: str | None) -> list[dict[str, Any]]:
     with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+        rows = [json.loads(text) for text in lines]
+    return [row for row in rows if line in (None, row["domain"])]
 
 
 if __name__ == "__main__":
