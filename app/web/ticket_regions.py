@@ -12,7 +12,8 @@ from app.httpkit.auth import current_staff
 from app.httpkit.htmx import partial
 from app.ids import new_id
 from app.review.contract import Seen
-from app.review.ticket_view import Phase, RunView, TicketPage
+from app.review.run_view import RunView
+from app.review.ticket_view import Phase, TicketPage
 from app.runs.models import EventType
 from app.web import ticket_words
 from app.web.browser_findings import browser_findings

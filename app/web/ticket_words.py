@@ -14,7 +14,8 @@ from app.guard.lint import FindingKind
 from app.httpkit.language import clock, day, gettext
 from app.msgids import msgid
 from app.review.inbox_state import Status
-from app.review.ticket_view import DraftView, Phase, RunView, StepView, TicketPage
+from app.review.run_view import DraftView, RunView, StepView
+from app.review.ticket_view import Phase, TicketPage
 from app.runs.models import RunStatus
 from app.tickets.models import TicketStatus
 from app.web import labels
