@@ -5,6 +5,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from app.agent.skill import CallLog, Escalation
 from app.agent.steps import NOT_COVERED
@@ -32,7 +33,7 @@ class _Length:
     topics: int | None = None
 
 
-_USUAL = _Length(budget=400, floor=0.7)
+_USUAL = _Length(budget=350, floor=1.0)
 _SHORT = _Length(budget=0, floor=2.0, topics=1)
 _LONG = _Length(budget=900, floor=0.0)
 
@@ -71,8 +72,9 @@ def _compose(observation: Observation, search: SearchResult) -> list[Sentence]:
     if hint and length is _USUAL:
         asked = (hint, *asked)
     everything = "\n".join((ticket.subject, ticket.content, hint or ""))
+    scores = [partial(relevance.share, question) for question in asked]
     picked = {
-        passage.ref: pick_quotes(passage.text, lambda text: relevance.share(everything, text))
+        passage.ref: pick_quotes(passage.text, partial(relevance.share, everything), scores)
         for passage in search.passages
     }
     sizes = {ref: sum(len(quote.text) for quote in quotes) for ref, quotes in picked.items()}
@@ -101,7 +103,7 @@ def _lead(frame: Frame, passage: Passage, chosen: Sequence[Passage]) -> str:
 
 def _quoted(picked: Sequence[Quote], ref: str) -> list[Sentence]:
     """Return the quotes as sentences whose texts, joined, read as lines with a blank one at the end."""
-    ends = ["\n" if following.starts_line else "" for following in picked[1:]] + ["\n\n"]
+    ends = [*(following.before for following in picked[1:]), "\n\n"]
     return [Sentence(text=f"{quote.text}{end}", refs=(ref,)) for quote, end in zip(picked, ends, strict=True)]
 
 

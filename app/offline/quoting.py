@@ -3,9 +3,13 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 WHOLE_PASSAGE = 300
 """Characters up to which a passage is quoted whole: its author meant it to be read together."""
+
+ANSWERS_QUESTION = 0.2
+"""The least score with which one of several questions and answers is quoted beside the best."""
 
 _SENTENCE = re.compile(r".+?(?:[。！？!?；;…]+[”’」』）)\"]*|\.(?=\s)|$)")
 _ITEM = re.compile(r"\s*(?:[-*•·]|\d{1,2}[.、)）]|[（(]\d{1,2}[)）]|[①-⑳])\s*")
@@ -20,10 +24,10 @@ Score = Callable[[str], float]
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A piece of a passage, verbatim. `starts_line` keeps lists readable."""
+    """A piece of a passage, verbatim, and what stood before it there: a new line, a space, or nothing."""
 
     text: str
-    starts_line: bool
+    before: Literal["\n", " ", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,14 @@ class _Line:
         return found[1] if found else None
 
 
-def pick_quotes(text: str, score: Score) -> list[Quote]:
-    """Return the pieces of a passage to quote, in the passage's order; at least one unless it is blank."""
+def pick_quotes(text: str, score: Score, questions: Sequence[Score] = ()) -> list[Quote]:
+    """Return the pieces of a passage to quote, in the passage's order; at least one unless it says nothing.
+
+    `score` is how well a text answers the ticket, `questions` how well it answers each question in it.
+    """
     lines = _lines(text)
     if any(line.question is not None for line in lines):
-        lines = _best_answer(lines, score)
+        lines = _best_answers(lines, score, questions)
     lines = _fitting_items(lines, score)
     if sum(len(line.text) for line in lines) > WHOLE_PASSAGE:
         return _best_stretch(lines, score)
@@ -64,12 +71,20 @@ def _lines(text: str) -> list[_Line]:
     return lines
 
 
-def _best_answer(lines: Sequence[_Line], score: Score) -> list[_Line]:
-    """Keep the answer whose question (or, failing that, whose words) fits best."""
+def _best_answers(lines: Sequence[_Line], score: Score, questions: Sequence[Score]) -> list[_Line]:
+    """Keep the answer that fits the ticket best, by its question and its words, and those that fit its questions."""
     asked = list(dict.fromkeys(line.question for line in lines if line.question is not None))
     whole = {one: "\n".join([one, *(line.text for line in lines if line.question == one)]) for one in asked}
-    best = max(asked, key=lambda one: score(one) + score(whole[one]))
-    return [line for line in lines if line.question == best]
+
+    def fit(one: str, by: Score) -> float:
+        return by(one) + by(whole[one])
+
+    kept = {max(asked, key=lambda one: fit(one, score))}
+    for by in questions:
+        best = max(asked, key=lambda one: fit(one, by))
+        if by(whole[best]) >= ANSWERS_QUESTION:
+            kept.add(best)
+    return [line for line in lines if line.question in kept]
 
 
 def _fitting_items(lines: Sequence[_Line], score: Score) -> list[_Line]:
@@ -102,5 +117,9 @@ def _sentences(line: _Line) -> list[Quote]:
     marker = _ITEM.match(line.text)
     # The marker of an item ("1. ") is no sentence of its own.
     ends = [found.end() for found in _SENTENCE.finditer(line.text, marker.end() if marker else 0)]
-    parts = [line.text[start:end].strip() for start, end in zip([0, *ends], ends, strict=False)]
-    return [Quote(part, at == 0) for at, part in enumerate(filter(None, parts))]
+    pieces = [line.text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    return [
+        Quote(piece.strip(), "\n" if at == 0 else " " if piece[0].isspace() else "")
+        for at, piece in enumerate(pieces)
+        if piece.strip()
+    ]

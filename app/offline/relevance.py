@@ -19,6 +19,9 @@ RANK_WEIGHT = 0.4
 KIND_WEIGHT = 0.2
 """What it counts that a passage holds the kind of answer wanted: a time, an amount, a place to go."""
 
+SHARED_LEAST = 0.1
+"""The share of a question's words that a passage of another document must hold to be quoted beside the best ones."""
+
 MAX_PASSAGES = 5
 
 _EMPTY_WORDS = frozenset(
@@ -47,10 +50,11 @@ class Relevance:
         return sum(weight for word, weight in wanted.items() if word in there) / total if total else 0.0
 
     def choose(self, questions: Sequence[str], sizes: Mapping[str, int], *, budget: int, floor: float) -> list[Passage]:
-        """Return the passages to quote: the search's first, each question's best, then what stands near.
+        """Return the passages to quote: the search's first, each question's best, then what stands near
+        and is of one of these documents or holds some of the words.
 
         `sizes` is how many characters would be quoted of each, by ref; a passage of none is left out. `budget` is in
-        characters and binds the last kind only; `floor` is the least standing of those, 0..2.
+        characters and binds the last kind only; `floor` is the least standing of those, 0..2; with 0 whatever fits in is taken.
         """
         usable = [passage for passage in self._passages if sizes[passage.ref]]
         chosen = usable[:1]
@@ -58,11 +62,18 @@ class Relevance:
             best = max(usable, key=lambda passage: self._fit(question, passage))
             if best not in chosen:
                 chosen.append(best)
+        documents = {passage.doc_id for passage in chosen}
         for passage in sorted(usable, key=lambda one: -self._standing[one.ref]):
             size = sum(sizes[one.ref] for one in chosen) + sizes[passage.ref]
-            if passage not in chosen and self._standing[passage.ref] >= floor and size <= budget:
+            if passage in chosen or self._standing[passage.ref] < floor or size > budget:
+                continue
+            if floor == 0 or passage.doc_id in documents or self._shares_words(questions, passage):
                 chosen.append(passage)
         return chosen[:MAX_PASSAGES]
+
+    def _shares_words(self, questions: Sequence[str], passage: Passage) -> bool:
+        text = f"{passage.heading}\n{passage.text}"
+        return any(self.share(question, text) >= SHARED_LEAST for question in questions)
 
     def _fit(self, question: str, passage: Passage) -> float:
         named = self.share(question, f"{passage.doc_title}\n{passage.heading}")

@@ -112,6 +112,17 @@ def test_of_questions_and_answers_it_quotes_the_answer_that_fits() -> None:
     assert "答：" not in text
 
 
+def test_of_questions_and_answers_it_quotes_one_for_each_question() -> None:
+    passage = make_passage(
+        "问：停车收费吗？\n答：免费停2小时。\n问：几点关门？\n答：周日22:00关门。\n问：可以带狗吗？\n答：不可以。",
+        heading="常见问题",
+    )
+    text = draft_for("停车收费吗？另外周日几点关门？", passage).text
+    assert "免费停2小时。" in text
+    assert "周日22:00关门。" in text
+    assert "不可以。" not in text
+
+
 def test_of_a_long_passage_it_quotes_a_stretch() -> None:
     filler = "".join(f"第{number}条与配送的路线有关，请以页面为准。" for number in range(40))
     passage = make_passage(f"{filler}退款到信用卡需要5至10个工作日。{filler}")
@@ -228,3 +239,15 @@ def test_a_passage_that_says_nothing_is_not_quoted(text: str) -> None:
 )
 def test_the_kind_of_answer_that_is_wanted(question: str, text: str, holds: bool) -> None:
     assert has_wanted_kind(question, text) is holds
+
+
+def test_english_sentences_keep_their_spaces() -> None:
+    passage = make_passage("Invoices are sent on the 3rd. You can also download them.\n1. Open Settings. Then Billing.")
+    text = draft_for("Where is my invoice?", passage).text
+    assert "on the 3rd. You can also download them.\n1. Open Settings. Then Billing.\n" in text
+
+
+def test_what_shares_no_word_and_no_document_is_not_quoted() -> None:
+    stranger = make_passage("教练在前台登记。", ref="kb-2", heading="更换教练", fused=0.9)
+    draft = draft_for("退款到信用卡几天？", REFUND, stranger)
+    assert {citation.ref for citation in draft.citations} == {"kb-1"}
