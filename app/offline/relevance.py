@@ -50,11 +50,11 @@ class Relevance:
         return sum(weight for word, weight in wanted.items() if word in there) / total if total else 0.0
 
     def choose(self, questions: Sequence[str], sizes: Mapping[str, int], *, budget: int, floor: float) -> list[Passage]:
-        """Return the passages to quote: the search's first, each question's best, then what stands near
-        and is of one of these documents or holds some of the words.
+        """Return the passages to quote: the search's first, each question's best, then others that stand near.
 
-        `sizes` is how many characters would be quoted of each, by ref; a passage of none is left out. `budget` is in
-        characters and binds the last kind only; `floor` is the least standing of those, 0..2; with 0 whatever fits in is taken.
+        Those others are of the same documents or share words with a question. `sizes` is how many characters would be
+        quoted of each passage, by ref; one of none is left out. `budget` (characters) and `floor` (least standing,
+        0..2) bind the others only; with a floor of 0 whatever fits in is taken.
         """
         usable = [passage for passage in self._passages if sizes[passage.ref]]
         chosen = usable[:1]
@@ -84,7 +84,10 @@ class Relevance:
 
 def _distinct(passages: Sequence[Passage]) -> list[Passage]:
     """Leave out passages with a text that a better one has already: pieces of one section answer with the same text."""
-    return list({passage.text: passage for passage in reversed(passages)}.values())[::-1]
+    first: dict[str, Passage] = {}
+    for passage in passages:
+        first.setdefault(passage.text, passage)
+    return list(first.values())
 
 
 def _standing(passages: Sequence[Passage]) -> dict[str, float]:

@@ -251,3 +251,10 @@ def test_what_shares_no_word_and_no_document_is_not_quoted() -> None:
     stranger = make_passage("教练在前台登记。", ref="kb-2", heading="更换教练", fused=0.9)
     draft = draft_for("退款到信用卡几天？", REFUND, stranger)
     assert {citation.ref for citation in draft.citations} == {"kb-1"}
+
+
+def test_a_text_found_twice_is_quoted_once_and_keeps_its_place() -> None:
+    again = REFUND.model_copy(update={"ref": "kb-3"})
+    draft = draft_for("退款到信用卡几天？自动续费在哪关闭？", REFUND, RENEWAL, again)
+    assert [citation.ref for citation in draft.citations] == ["kb-1", "kb-2"]
+    assert draft.text.index("信用卡") < draft.text.index("关闭自动续费")
