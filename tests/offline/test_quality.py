@@ -1,4 +1,4 @@
-"""The floor under offline mode: the demo's tickets, and as many again that nothing was written or tuned for."""
+"""The floor under offline mode: the demo's tickets, and as many again in other wordings."""
 
 from pathlib import Path
 
