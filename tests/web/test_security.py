@@ -110,7 +110,9 @@ def test_static_files_are_kept_by_their_digest_only(client: FlaskClient) -> None
 def test_healthz_names_the_part_that_is_away(client: FlaskClient, settings: Settings) -> None:
     assert client.get("/healthz").get_json() == {"status": "ok", "postgresql": "ok", "redis": "ok"}
     away = build_container(
-        settings.model_copy(update={"redis_url": "unix:///nowhere", "database_url": "postgresql+psycopg:///?host=/nowhere"})
+        settings.model_copy(
+            update={"redis_url": "unix:///nowhere", "database_url": "postgresql+psycopg:///?host=/nowhere"}
+        )
     )
     answer = create_app(away).test_client().get("/healthz")
     assert answer.status_code == 503
