@@ -22,9 +22,9 @@ expect.set_options(timeout=PATIENCE_MS)
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium_path: str) -> Iterator[Browser]:
-    """One headless Chromium."""
+    """One headless Chromium; it ends with its module, for Playwright keeps an event loop running in this thread."""
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=chromium_path, args=["--no-sandbox"])
         yield launched
