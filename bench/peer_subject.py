@@ -60,12 +60,12 @@ WITH i AS (
     VALUES (%(message)s, %(ticket)s, 1, 'customer', %(content)s)
   ),
   t AS (
-    INSERT INTO threads (id, ticket_id, last_seq, published_seq, memory) VALUES (%(thread)s, %(ticket)s, 1, 0, '{}')
+    INSERT INTO threads (id, ticket_id, last_seq, published_seq) VALUES (%(thread)s, %(ticket)s, 1, 0)
   ),
   r AS (
-    INSERT INTO runs (id, thread_id, ticket_id, status, planner, max_steps, cur_step, timeout_ms, model_planned, deaths,
+    INSERT INTO runs (id, thread_id, ticket_id, status, planner, max_steps, cur_step, timeout_ms, model_planned,
                       tokens_in, tokens_out, cost_micro, fence, last_customer_message_id)
-    VALUES (%(run)s, %(thread)s, %(ticket)s, 'created', 'model', 5, 0, 120000, 'stub', 0, 0, 0, 0, 0, %(message)s)
+    VALUES (%(run)s, %(thread)s, %(ticket)s, 'created', 'model', 5, 0, 120000, 'stub', 0, 0, 0, 0, %(message)s)
   )
 INSERT INTO events (thread_id, seq, run_id, type, payload)
 VALUES (%(thread)s, 1, %(run)s, 'run_created', '{"planner": "model"}')

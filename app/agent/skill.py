@@ -103,7 +103,6 @@ class Skill(Protocol[P, R]):
     description: ClassVar[str]
     level: ClassVar[Level]
     phase: ClassVar[Phase]
-    retry_safe: ClassVar[bool]
     Params: type[BaseModel]
 
     async def run(self, params: P, context: SkillContext) -> R:

@@ -36,7 +36,7 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
     artifacts = _artifacts(session, run_ids)
     deliveries = _deliveries(session, ticket.id)
     past, past_total = _past(session, customer.id, ticket.id)
-    names = staff_queries.names(session, _people(ticket, messages, runs, artifacts))
+    names = staff_queries.names(session, _people(messages, runs, artifacts))
     drafts, replies = _made(artifacts, deliveries, names)
     return TicketPage(
         ticket_id=ticket.id,
@@ -154,10 +154,8 @@ def _composer(session: Session, ticket_id: UUID, staff_id: UUID) -> ComposerView
     return ComposerView(kept.body, kept.updated_at) if kept else None
 
 
-def _people(
-    ticket: Ticket, messages: Iterable[TicketMessage], runs: Iterable[Run], artifacts: Iterable[Artifact]
-) -> set[UUID]:
-    named = {ticket.assignee_id, *(run.moved_by for run in runs), *(message.staff_id for message in messages)}
+def _people(messages: Iterable[TicketMessage], runs: Iterable[Run], artifacts: Iterable[Artifact]) -> set[UUID]:
+    named = {*(run.moved_by for run in runs), *(message.staff_id for message in messages)}
     return {staff_id for staff_id in named | {artifact.staff_id for artifact in artifacts} if staff_id is not None}
 
 

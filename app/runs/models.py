@@ -89,15 +89,12 @@ class Run(Base):
     max_steps: Mapped[int]
     cur_step: Mapped[int] = mapped_column(default=0)
     timeout_ms: Mapped[int]
-    not_before: Mapped[datetime | None]
     model_planned: Mapped[str | None]
     model_used: Mapped[str | None]
     tokens_in: Mapped[int] = mapped_column(default=0)
     tokens_out: Mapped[int] = mapped_column(default=0)
     cost_micro: Mapped[int] = mapped_column(BigInteger, default=0)
     retry_from: Mapped[UUID | None] = mapped_column(ForeignKey("runs.id"))
-    parent_run_id: Mapped[UUID | None] = mapped_column(ForeignKey("runs.id"))
-    deaths: Mapped[int] = mapped_column(default=0)
     lease_owner: Mapped[str | None]
     lease_until: Mapped[datetime | None]
     fence: Mapped[int] = mapped_column(default=0)

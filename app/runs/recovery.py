@@ -58,12 +58,11 @@ def enqueue_unclaimed(
     transaction: Transaction, enqueue: Callable[[UUID], None], *, older_than: timedelta = UNCLAIMED_AFTER
 ) -> int:
     """Start again the runs that no worker has claimed for a while; returns how many. Raises what `enqueue` raises."""
-    waiting_since = func.greatest(func.coalesce(Run.moved_at, Run.created_at), Run.not_before)
     with transaction() as session:
         unclaimed = session.scalars(
             select(Run.id)
             .where(Run.status.in_((RunStatus.CREATED, RunStatus.RETRYING)))
-            .where(waiting_since < func.now() - older_than)
+            .where(func.coalesce(Run.moved_at, Run.created_at) < func.now() - older_than)
             .order_by(Run.created_at)
             .limit(BATCH)
         ).all()

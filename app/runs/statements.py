@@ -35,7 +35,7 @@ _PAID = """tokens_in = runs.tokens_in + %(tokens_in)s, tokens_out = runs.tokens_
 CLAIM = """
 WITH r AS (
     SELECT thread_id FROM runs
-     WHERE id = %(run)s AND status = ANY(%(from)s::text[]) AND (not_before IS NULL OR not_before <= now())
+     WHERE id = %(run)s AND status = ANY(%(from)s::text[])
   ),
   t AS (
     UPDATE threads SET last_seq = last_seq + 1 FROM r WHERE threads.id = r.thread_id

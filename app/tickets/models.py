@@ -2,7 +2,6 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import BigInteger, ForeignKey, Identity, Index, UniqueConstraint, func, text
@@ -68,7 +67,6 @@ class Ticket(Base):
     category: Mapped[str | None]
     category_set_by: Mapped[str | None]
     confidence: Mapped[float | None]
-    assignee_id: Mapped[UUID | None] = mapped_column(ForeignKey("staff.id"))
     escalated_at: Mapped[datetime | None]
     escalation_reason: Mapped[str | None]
     last_customer_message_id: Mapped[UUID | None]
@@ -106,5 +104,4 @@ class Thread(Base):
     ticket_id: Mapped[UUID] = mapped_column(ForeignKey("tickets.id"), unique=True)
     last_seq: Mapped[int] = mapped_column(BigInteger, default=0)
     published_seq: Mapped[int] = mapped_column(BigInteger, default=0)
-    memory: Mapped[dict[str, Any]] = mapped_column(default=dict)
     created_at: Mapped[CreatedAt]

@@ -6,7 +6,6 @@ import pgvector.sqlalchemy
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.dialects import postgresql
 
 revision: str = '0001'
 down_revision: str | None = None
@@ -112,7 +111,6 @@ def upgrade() -> None:
     sa.Column('category', sa.Text(), nullable=True),
     sa.Column('category_set_by', sa.Text(), nullable=True),
     sa.Column('confidence', sa.Double(), nullable=True),
-    sa.Column('assignee_id', sa.Uuid(), nullable=True),
     sa.Column('escalated_at', sa.DateTime(timezone=True), nullable=True),
     sa.Column('escalation_reason', sa.Text(), nullable=True),
     sa.Column('last_customer_message_id', sa.Uuid(), nullable=True),
@@ -121,7 +119,6 @@ def upgrade() -> None:
     sa.Column('version', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), server_default=sa.text('now()'), nullable=False),
     sa.Column('resolved_at', sa.DateTime(timezone=True), nullable=True),
-    sa.ForeignKeyConstraint(['assignee_id'], ['staff.id'], name=op.f('fk_tickets_assignee_id')),
     sa.ForeignKeyConstraint(['customer_id'], ['customers.id'], name=op.f('fk_tickets_customer_id')),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_tickets')),
     sa.UniqueConstraint('number', name=op.f('uq_tickets_number'))
@@ -165,7 +162,6 @@ def upgrade() -> None:
     sa.Column('ticket_id', sa.Uuid(), nullable=False),
     sa.Column('last_seq', sa.BigInteger(), nullable=False),
     sa.Column('published_seq', sa.BigInteger(), nullable=False),
-    sa.Column('memory', postgresql.JSONB(astext_type=sa.Text()), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), server_default=sa.text('now()'), nullable=False),
     sa.ForeignKeyConstraint(['ticket_id'], ['tickets.id'], name=op.f('fk_threads_ticket_id')),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_threads')),
@@ -213,15 +209,12 @@ def upgrade() -> None:
     sa.Column('max_steps', sa.Integer(), nullable=False),
     sa.Column('cur_step', sa.Integer(), nullable=False),
     sa.Column('timeout_ms', sa.Integer(), nullable=False),
-    sa.Column('not_before', sa.DateTime(timezone=True), nullable=True),
     sa.Column('model_planned', sa.Text(), nullable=True),
     sa.Column('model_used', sa.Text(), nullable=True),
     sa.Column('tokens_in', sa.Integer(), nullable=False),
     sa.Column('tokens_out', sa.Integer(), nullable=False),
     sa.Column('cost_micro', sa.BigInteger(), nullable=False),
     sa.Column('retry_from', sa.Uuid(), nullable=True),
-    sa.Column('parent_run_id', sa.Uuid(), nullable=True),
-    sa.Column('deaths', sa.Integer(), nullable=False),
     sa.Column('lease_owner', sa.Text(), nullable=True),
     sa.Column('lease_until', sa.DateTime(timezone=True), nullable=True),
     sa.Column('fence', sa.Integer(), nullable=False),
@@ -234,7 +227,6 @@ def upgrade() -> None:
     sa.Column('started_at', sa.DateTime(timezone=True), nullable=True),
     sa.Column('ended_at', sa.DateTime(timezone=True), nullable=True),
     sa.ForeignKeyConstraint(['moved_by'], ['staff.id'], name=op.f('fk_runs_moved_by')),
-    sa.ForeignKeyConstraint(['parent_run_id'], ['runs.id'], name=op.f('fk_runs_parent_run_id')),
     sa.ForeignKeyConstraint(['retry_from'], ['runs.id'], name=op.f('fk_runs_retry_from')),
     sa.ForeignKeyConstraint(['thread_id'], ['threads.id'], name=op.f('fk_runs_thread_id')),
     sa.ForeignKeyConstraint(['ticket_id'], ['tickets.id'], name=op.f('fk_runs_ticket_id')),

@@ -5,7 +5,7 @@ import threading
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, text, update
+from sqlalchemy import text, update
 
 from app.bootstrap import Container
 from app.review.service import cancel_run
@@ -117,14 +117,6 @@ def test_only_a_waiting_run_is_claimed(container: Container, start_runtime: Star
     assert run_of(container, made.run_id).status == status
     assert thread_of(container, made.thread_id).last_seq == 1
     assert ticket_of(container, made.ticket_id).status == "pending"
-
-
-def test_a_run_that_is_not_due_yet_is_not_claimed(container: Container, start_runtime: StartRuntime) -> None:
-    made = make_ticket(container)
-    with container.transaction() as session:
-        session.execute(update(Run).values(not_before=func.now() + func.make_interval(0, 0, 0, 0, 1)))
-    start_runtime().execute(made.run_id)
-    assert run_of(container, made.run_id).status == "created"
 
 
 def test_two_workers_with_the_same_job_drive_the_run_once(container: Container, start_runtime: StartRuntime) -> None:
