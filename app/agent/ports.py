@@ -1,4 +1,4 @@
-"""What the runtime asks of the outside. Each port is implemented above and wired in `app/bootstrap.py`."""
+"""What the runtime asks of the outside. Each port is implemented above and wired in `app/agent_parts.py`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

@@ -60,7 +60,7 @@ def say(error: AppError) -> str:
 def ago(moment: datetime) -> str:
     """Return how long ago `moment` was: minutes and hours within a day, a date beyond it.
 
-    `static/app.js` keeps the words up to date in the browser by the same rule.
+    `static/js/app.js` keeps the words up to date in the browser by the same rule.
     """
     minutes = int((now() - moment).total_seconds() // 60)
     if minutes < 1:

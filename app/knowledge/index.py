@@ -1,6 +1,6 @@
 """The keyword index in plain SQL: postings of active chunks, and in how many chunks each term stands.
 
-The BM25 weight of a posting is computed when searching (`retrieval_sql.py`); what is kept here needs no upkeep as the
+The BM25 weight of a posting is computed when searching (`lists.py`); what is kept here needs no upkeep as the
 base grows. Changes are made one transaction at a time, so that two documents with common words can't deadlock.
 """
 
