@@ -1,17 +1,24 @@
 """A whole run, row by row."""
 
 import asyncio
+from html import unescape
 
 import orjson
 import pytest
 from sqlalchemy import update
 
+from app.agent.ports import NO_MODEL
 from app.agent.values import Observation, Sufficiency
 from app.bootstrap import Container
-from app.runs.executor import MODEL_UNAVAILABLE, TIMED_OUT, UNEXPECTED
+from app.llm import failures
+from app.llm.client import ChatClient
+from app.llm.planner import ModelPlanner
+from app.runs.executor import NO_PLANNER, TIMED_OUT, UNEXPECTED
 from app.runs.models import Run
+from app.settings import Settings
 from app.tickets.models import Ticket
 from tests.agent.parts import FixedClassifier, FixedDrafter, FixedRetriever, ScriptedPlanner, call
+from tests.conftest import Login
 from tests.factories import make_ticket
 from tests.runs.conftest import StartRuntime, make_agent
 from tests.runs.looking import (
@@ -26,6 +33,7 @@ from tests.runs.looking import (
     ticket_of,
 )
 from tests.runs.ports import AbsentModel, BrokenRetriever, NulDrafter
+from tests.support.model_server import ModelServer
 from tests.support.waiting import until
 
 STEPS = ["classify_ticket", "search_knowledge", "draft_reply"]
@@ -147,7 +155,7 @@ def test_a_planner_that_stops_between_steps_escalates(container: Container, star
 @pytest.mark.parametrize(
     ("part", "code", "message"),
     [
-        ({"planner": AbsentModel()}, "model_unavailable", MODEL_UNAVAILABLE),
+        ({"planner": AbsentModel()}, "model_unavailable", NO_MODEL),
         ({"retriever": BrokenRetriever()}, "unexpected", UNEXPECTED),
     ],
 )
@@ -166,7 +174,7 @@ def test_system_errors_fail_the_run_in_plain_words(
 def test_a_run_that_takes_too_long_fails(container: Container, start_runtime: StartRuntime) -> None:
     made = make_ticket(container)
     with container.transaction() as session:
-        session.execute(update(Run).values(timeout_ms=50))
+        session.execute(update(Run).values(timeout_ms=1_500))
     start_runtime(make_agent(drafter=FixedDrafter(gate=asyncio.Event()))).execute(made.run_id)
     run = run_of(container, made.run_id)
     assert (run.status, run.error_code, run.error_message) == ("failed", "timed_out", TIMED_OUT)
@@ -179,7 +187,30 @@ def test_a_planner_that_this_process_lacks_fails_the_run(container: Container, s
     with container.transaction() as session:
         session.execute(update(Run).values(planner="model"))
     start_runtime().execute(made.run_id)
-    assert run_of(container, made.run_id).error_code == "model_unavailable"
+    run = run_of(container, made.run_id)
+    assert (run.error_code, run.error_message) == ("model_unavailable", NO_PLANNER)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(401, failures.KEY_REFUSED), (402, failures.OUT_OF_CREDIT), (404, failures.UNKNOWN_MODEL)]
+)
+def test_a_run_that_a_model_service_refuses_says_what_the_service_said(
+    container: Container,
+    settings: Settings,
+    stub_llm: ModelServer,
+    start_runtime: StartRuntime,
+    login: Login,
+    status: int,
+    words: str,
+) -> None:
+    made = make_ticket(container)
+    model = {"llm_base_url": stub_llm.base_url, "llm_model": f"stub;status={status}"}
+    client = ChatClient(settings.model_copy(update=model))
+    start_runtime(make_agent(planner=ModelPlanner(client)), client.close).execute(made.run_id)
+    run = run_of(container, made.run_id)
+    assert (run.status, run.error_code, run.error_message) == ("failed", "model_unavailable", words)
+    page = login().get(f"/tickets/{made.number}", headers={"Accept-Language": "en"}).get_data(as_text=True)
+    assert words in unescape(page)
 
 
 def test_text_that_postgresql_cannot_store_does_not_fail_a_run(

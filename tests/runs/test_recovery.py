@@ -29,7 +29,7 @@ def test_a_killed_worker_leaves_a_run_that_is_failed_with_a_reason(container: Co
     command = [sys.executable, "-m", "tests.runs.hanging_worker", str(made.run_id), "1"]
     worker = subprocess.Popen(command, cwd=ROOT, env=environment)
     try:
-        until(lambda: len(steps_of(container, made.run_id)) == 3, limit_s=30)
+        until(lambda: len(steps_of(container, made.run_id)) == 3, limit_s=60)
     finally:
         worker.kill()
         worker.wait()
