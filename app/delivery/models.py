@@ -28,6 +28,7 @@ class Delivery(Base):
     __table_args__ = (
         Index("ix_deliveries_due", "not_before", postgresql_where=text("state IN ('held', 'sending')")),
         Index("ix_deliveries_ticket_id", "ticket_id"),
+        Index("ix_deliveries_sent_at", "sent_at", "ticket_id", postgresql_where=text("state = 'sent'")),
     )
 
     id: Mapped[Key]

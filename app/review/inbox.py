@@ -1,56 +1,62 @@
 """The inbox: which tickets stand in a list, in which order, and what each row shows.
 
-One statement reads a page, whatever its length; one more counts the views of the rail.
+One statement reads a page, whatever its length; one more counts the views of the rail. Both look at the work on open
+tickets only; of those at rest, which pile up, a page reads no more than it shows.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, func, or_, select, true, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Subquery,
+    false,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+    tuple_,
+    union_all,
+)
 from sqlalchemy.orm import Session
 
 from app.agent.values import Priority
-from app.delivery.models import Delivery, DeliveryState
+from app.delivery.models import Delivery
 from app.guard.personal_data import mask_name
 from app.ids import parse_id
-from app.review.inbox_state import OPEN, Group, LiveState, Status, placed, states_of, ticket_states
+from app.review.inbox_filter import (
+    OPEN_VIEWS,
+    InboxFilter,
+    View,
+    in_view,
+    narrowed,
+    sent_today,
+    ticket_is,
+    wanted_states,
+)
+from app.review.inbox_state import (
+    OPEN,
+    RESTED_AT,
+    Group,
+    LiveState,
+    open_states,
+    resting_states,
+    statuses_at_rest,
+)
 from app.tickets.models import Customer, Ticket, TicketMessage
 
 PAGE_SIZE = 50
 SNIPPET = 80
-
-
-class View(StrEnum):
-    """The fixed views of the rail."""
-
-    REVIEW = "review"
-    URGENT = "urgent"
-    ESCALATED = "escalated"
-    FAILED = "failed"
-    SENT_TODAY = "sent_today"
-    ALL = "all"
-
-
-OPEN_VIEWS = (View.REVIEW, View.URGENT, View.ESCALATED, View.FAILED)
-"""Views that hold open tickets only, so that those at rest need not be looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class InboxFilter:
-    """What a list shows: a view, narrowed by statuses and priorities (any of each) and a search text.
-
-    `time_zone` says when today began.
-    """
-
-    view: View = View.ALL
-    statuses: tuple[Status, ...] = ()
-    priorities: tuple[Priority, ...] = ()
-    search: str = ""
-    time_zone: str = "UTC"
+COUNTED_MOST = 9_999
+"""Tickets at rest are counted up to one more than this, which stands for any number beyond; nobody reads the rest."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,6 @@ class InboxRow:
     category: str | None
     category_set_by: str | None
     waiting_since: datetime
-    run_id: UUID | None
     version: int
     rank: int
     place: int
@@ -85,13 +90,13 @@ class InboxRow:
 class InboxPage:
     """A stretch of the list; `after` is the cursor of the next one, None at the end.
 
-    `total` and `group_totals` count from this stretch on to the end of the list, so all of it on the first page.
+    `total` and `group_totals` count the whole list, exactly up to COUNTED_MOST.
     """
 
     rows: tuple[InboxRow, ...]
     after: str | None
     total: int
-    group_totals: dict[Group, int]
+    group_totals: Mapping[Group, int]
 
     @property
     def digest(self) -> str:
@@ -101,7 +106,7 @@ class InboxPage:
 
 @dataclass(frozen=True, slots=True)
 class InboxCounts:
-    """How many tickets each view holds."""
+    """How many tickets each view holds, exactly up to COUNTED_MOST."""
 
     views: dict[View, int]
 
@@ -111,98 +116,73 @@ def inbox_page(session: Session, shown: InboxFilter, after: str | None = None, *
 
     `after` is the cursor of the page before; one that can't be read is taken for none.
     """
-    listed = _listed(shown)
     cursor = _parse_cursor(after)
-    in_band = func.count().over(partition_by=listed.c.band).label("in_band")
-    page = select(listed, in_band, func.count().over().label("total")).where(_matches(listed, shown))
+    is_open = narrowed(open_states(Ticket.status.in_(OPEN), *ticket_is(shown)), shown).cte("is_open")
+    resting, resting_count = _resting(shown, cursor, limit + 1)
+    listed = union_all(select(is_open), select(resting)).subquery("listed")
+    page = select(listed).order_by(*_order(listed)).limit(limit + 1)
     if cursor is not None:
         page = page.where(tuple_(*_order(listed)) > tuple_(*cursor))
-    found = _read(session, page.order_by(*_order(listed)).limit(limit + 1))
+    counted = select(*(func.count().filter(is_open.c.band == group.value).label(group.name) for group in Group))
+    totals = counted.add_columns(resting_count.label("resting")).select_from(is_open).subquery("totals")
+    found = session.execute(_shown(page, totals)).all()
     rows = tuple(_as_row(row) for row in found[:limit])
+    in_group = {group: getattr(found[0], group.name) if found else 0 for group in Group}
+    in_group[Group.REST] += found[0].resting if found else 0
     return InboxPage(
         rows,
         after=_cursor(rows[-1]) if len(found) > limit else None,
-        total=found[0].total if found else 0,
-        group_totals={Group(row.band): row.in_band for row in found[:limit]},
+        total=sum(in_group.values()),
+        group_totals=in_group,
     )
 
 
 def inbox_rows(session: Session, shown: InboxFilter, ticket_ids: Collection[UUID]) -> tuple[InboxRow, ...]:
     """Return those of the tickets that the list shows, in its order. One statement."""
-    listed = _listed(shown, Ticket.id.in_(ticket_ids))
-    found = _read(session, select(listed).where(_matches(listed, shown)).order_by(*_order(listed)))
-    return tuple(_as_row(row) for row in found)
+    page = narrowed(open_states(Ticket.id.in_(ticket_ids), *ticket_is(shown)), shown)
+    return tuple(_as_row(row) for row in session.execute(_shown(page)))
 
 
 def inbox_counts(session: Session, *, time_zone: str) -> InboxCounts:
-    """Return how many tickets each view holds. One statement; only tickets that are not at rest are looked at."""
-    open_ones = placed(ticket_states().where(Ticket.status.in_(OPEN))).subquery("listed")
-    today = Delivery.state == DeliveryState.SENT, Delivery.sent_at >= _today(time_zone)
+    """Return how many tickets each view holds. One statement; of tickets at rest only so many are counted."""
+    is_open = open_states(Ticket.status.in_(OPEN)).subquery("is_open")
+    sent = select(func.count(Delivery.ticket_id.distinct())).where(*sent_today(time_zone))
     row = session.execute(
         select(
-            *(func.count().filter(_in_view(open_ones, view, time_zone)).label(view) for view in OPEN_VIEWS),
-            select(func.count(Delivery.ticket_id.distinct())).where(*today).scalar_subquery().label(View.SENT_TODAY),
-            select(func.count()).select_from(Ticket).scalar_subquery().label(View.ALL),
-        ).select_from(open_ones)
+            *(func.count().filter(in_view(is_open, view)).label(view) for view in OPEN_VIEWS),
+            sent.scalar_subquery().label(View.SENT_TODAY),
+            (func.count() + _count(resting_states())).label(View.ALL),
+        ).select_from(is_open)
     ).one()
     return InboxCounts({View(name): count for name, count in row._mapping.items()})
 
 
-def _listed(shown: InboxFilter, *narrowing: ColumnElement[bool]) -> Subquery:
-    states = ticket_states().where(*narrowing)
+def _resting(
+    shown: InboxFilter, cursor: tuple[int, int, int, UUID] | None, limit: int
+) -> tuple[Subquery, ColumnElement[int]]:
+    """Return the next tickets at rest that the list shows, and how many it shows in all."""
+    wanted = [*ticket_is(shown)]
     if shown.view in OPEN_VIEWS:
-        states = states.where(Ticket.status.in_(OPEN))
-    if shown.search:
-        states = states.join(Customer, Customer.id == Ticket.customer_id).where(_found(shown.search))
-    if shown.priorities:
-        states = states.where(Ticket.priority.in_(shown.priorities))
-    return placed(states).subquery("listed")
-
-
-def _found(search: str) -> ColumnElement[bool]:
-    number = search.removeprefix("#")
-    by_number = Ticket.number == int(number) if number.isascii() and number.isdigit() and len(number) < 18 else None
-    words = or_(Ticket.subject.icontains(search, autoescape=True), Customer.external_id == search)
-    return words if by_number is None else or_(words, by_number)
-
-
-def _matches(listed: Subquery, shown: InboxFilter) -> ColumnElement[bool]:
-    wanted = [_in_view(listed, shown.view, shown.time_zone)]
+        wanted.append(false())
     if shown.statuses:
-        wanted.append(listed.c.state.in_([state.value for status in shown.statuses for state in states_of(status)]))
-    return and_(*wanted)
+        wanted.append(Ticket.status.in_(statuses_at_rest(wanted_states(shown))))
+    page = resting_states(*wanted)
+    if cursor is not None and cursor[0] == Group.REST:
+        since = _EPOCH + timedelta(microseconds=-cursor[2])
+        page = page.where(since >= RESTED_AT, or_(since > RESTED_AT, Ticket.id > cursor[3]))
+    return page.limit(limit).subquery("resting"), _count(resting_states(*wanted))
 
 
-def _in_view(listed: Subquery, view: View, time_zone: str) -> ColumnElement[bool]:
-    match view:
-        case View.REVIEW:
-            return _in_states(listed, Status.REVIEW)
-        case View.ESCALATED:
-            return _in_states(listed, Status.ESCALATED)
-        case View.FAILED:
-            return _in_states(listed, Status.FAILED)
-        case View.URGENT:
-            return and_(listed.c.priority == Priority.URGENT.value, listed.c.band != Group.REST.value)
-        case View.SENT_TODAY:
-            return and_(listed.c.sent_at.is_not(None), listed.c.sent_at >= _today(time_zone))
-        case View.ALL:
-            return true()
-
-
-def _in_states(listed: Subquery, status: Status) -> ColumnElement[bool]:
-    states: ColumnElement[bool] = listed.c.state.in_([state.value for state in states_of(status)])
-    return states
-
-
-def _today(time_zone: str) -> ColumnElement[datetime]:
-    return func.date_trunc("day", func.now(), time_zone)
+def _count(states: Select[*tuple[Any, ...]]) -> ColumnElement[int]:
+    some = states.with_only_columns(literal(1)).order_by(None).limit(COUNTED_MOST + 1)
+    return select(func.count()).select_from(some.subquery("some")).scalar_subquery()
 
 
 def _order(listed: Subquery) -> tuple[ColumnElement[object], ...]:
     return (listed.c.band, listed.c.rank, listed.c.place, listed.c.id)
 
 
-def _read(session: Session, page: Select[tuple[object, ...]]) -> Sequence[Row[tuple[object, ...]]]:
+def _shown(page: Select[*tuple[Any, ...]], totals: Subquery | None = None) -> Select[*tuple[Any, ...]]:
     """Add what the rows show to the few tickets that were chosen, in the same statement."""
     chosen = page.subquery("chosen")
     shown = (
@@ -214,6 +194,7 @@ def _read(session: Session, page: Select[tuple[object, ...]]) -> Sequence[Row[tu
             Ticket.priority_set_by,
             Ticket.category,
             Ticket.category_set_by,
+            Ticket.last_customer_message_at,
             Ticket.version,
             Customer.name.label("customer"),
             func.left(TicketMessage.body, SNIPPET).label("snippet"),
@@ -223,10 +204,10 @@ def _read(session: Session, page: Select[tuple[object, ...]]) -> Sequence[Row[tu
         .outerjoin(TicketMessage, TicketMessage.id == Ticket.last_customer_message_id)
         .order_by(*_order(chosen))
     )
-    return session.execute(shown).all()
+    return shown if totals is None else shown.add_columns(totals).join(totals, true())
 
 
-def _as_row(row: Row[tuple[object, ...]]) -> InboxRow:
+def _as_row(row: Row[Any]) -> InboxRow:
     return InboxRow(
         id=row.id,
         number=row.number,
@@ -241,7 +222,6 @@ def _as_row(row: Row[tuple[object, ...]]) -> InboxRow:
         category=row.category,
         category_set_by=row.category_set_by,
         waiting_since=row.last_customer_message_at,
-        run_id=row.run_id,
         version=row.version,
         rank=row.rank,
         place=row.place,
@@ -252,13 +232,12 @@ def _cursor(row: InboxRow) -> str:
     return ".".join(str(part) for part in (int(row.group), row.rank, row.place, row.id))
 
 
-def _parse_cursor(text_form: str | None) -> tuple[object, ...] | None:
+def _parse_cursor(text_form: str | None) -> tuple[int, int, int, UUID] | None:
     parts = (text_form or "").split(".")
-    if len(parts) != 4:
+    ticket_id = parse_id(parts[-1])
+    numbers = [part.removeprefix("-") for part in parts[:-1]]
+    if ticket_id is None or len(numbers) != 3:
         return None
-    ticket_id = parse_id(parts[3])
-    try:
-        numbers = [int(part) for part in parts[:3]]
-    except ValueError:
+    if not all(number.isascii() and number.isdigit() and len(number) < 17 for number in numbers):
         return None
-    return (*numbers, ticket_id) if ticket_id else None
+    return int(parts[0]), int(parts[1]), int(parts[2]), ticket_id

@@ -1,18 +1,33 @@
 """How the work on a ticket stands, as one word.
 
-Derived from the latest run, the step that is open, and the reply on its way out. The inbox, its filters and its
-counts all read this one expression.
+Derived from the latest run, the step that is open, and the reply on its way out; for a ticket at rest from its status
+alone. The inbox, its filters and its counts all read this one expression.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from datetime import datetime
 from enum import IntEnum, StrEnum
+from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, cast, extract, func, literal, select, true
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    cast,
+    extract,
+    func,
+    literal,
+    select,
+    true,
+)
 
 from app.agent.values import Priority
 from app.delivery.models import Delivery, DeliveryState
 from app.runs.models import Run, RunStatus, Step
-from app.tickets.models import Thread, Ticket, TicketStatus
+from app.tickets.models import DONE, Thread, Ticket, TicketStatus
 
 
 class LiveState(StrEnum):
@@ -83,7 +98,19 @@ _SKILL_STATES = {
     "search_knowledge": _S.SEARCHING,
     "draft_reply": _S.DRAFTING,
 }
-OPEN = (TicketStatus.PENDING, TicketStatus.PROCESSING, TicketStatus.WAITING_FOR_CUSTOMER)
+OPEN = tuple(status for status in TicketStatus if status not in DONE)
+RESTING = tuple(status for status in TicketStatus if status in DONE)
+"""Nothing is left to do on these, and no run is active. They pile up for years, so that only what a page shows of them
+is read, by `ix_tickets_resting`; the open ones are looked at one by one."""
+_AT_REST = {
+    TicketStatus.RESOLVED: _S.RESOLVED,
+    TicketStatus.CLOSED: _S.CLOSED,
+    TicketStatus.SPAM: _S.CLOSED,
+}
+IS_RESTING = Ticket.status.in_(bindparam("resting", RESTING, expanding=True, literal_execute=True))
+"""Written into the statement, for a prepared one could not use the partial index by parameters."""
+RESTED_AT: ColumnElement[datetime] = func.coalesce(Ticket.resolved_at, Ticket.last_customer_message_at)
+"""Since when a ticket is at rest."""
 
 
 def states_of(status: Status) -> tuple[LiveState, ...]:
@@ -99,24 +126,71 @@ def group_of(state: LiveState) -> Group:
     return Group.REST if status in _REST else Group.DECIDE
 
 
-def ticket_states() -> Select[tuple[object, ...]]:
-    """Return a SELECT of each ticket's id with `state`, `run_id` and `sent_at`; callers narrow it, then place it."""
+def open_states(*narrowing: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
+    """Return a SELECT of `id`, `state`, `priority` and the place in the list: `band`, `rank`, `place`.
+
+    It looks at the work on every ticket that it meets: narrow it to a few, or to those that are open. Within a band
+    urgent tickets come first, then the longest waiting. What is at rest stands by time alone, newest first, so its
+    `place` runs backwards.
+    """
+    inner = _states().where(*narrowing).subquery("states")
+    band = case(
+        (inner.c.state.in_([s.value for s in LiveState if group_of(s) is Group.AGENT]), Group.AGENT.value),
+        (inner.c.state.in_([s.value for s in LiveState if group_of(s) is Group.REST]), Group.REST.value),
+        else_=Group.DECIDE.value,
+    )
+    at_rest = band == Group.REST.value
+    rank = case((and_(inner.c.priority == Priority.URGENT.value, ~at_rest), 0), else_=1)
+    place = case((at_rest, -_micros(inner.c.rested_at)), else_=_micros(inner.c.last_customer_message_at))
+    return select(
+        inner.c.id,
+        inner.c.state,
+        inner.c.priority,
+        band.label("band"),
+        rank.label("rank"),
+        place.label("place"),
+    )
+
+
+def resting_states(*narrowing: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
+    """Return a SELECT of the same columns for tickets at rest, newest first; it stops early when it is limited."""
+    return (
+        select(
+            Ticket.id,
+            _resting_state().label("state"),
+            Ticket.priority,
+            literal(Group.REST.value).label("band"),
+            literal(1).label("rank"),
+            (-_micros(RESTED_AT)).label("place"),
+        )
+        .where(IS_RESTING, *narrowing)
+        .order_by(RESTED_AT.desc(), Ticket.id)
+    )
+
+
+def statuses_at_rest(states: Collection[LiveState]) -> tuple[TicketStatus, ...]:
+    """Return the ticket statuses at rest that show as one of these states."""
+    return tuple(status for status in RESTING if _AT_REST[status] in states)
+
+
+def _states() -> Select[*tuple[Any, ...]]:
     run = (
         select(Run.id, Run.status, Run.planner)
-        .where(Run.thread_id == Thread.id)
+        .join(Thread, Thread.id == Run.thread_id)
+        .where(Thread.ticket_id == Ticket.id)
         .order_by(Run.id.desc())
         .limit(1)
         .lateral("run")
     )
     step = (
         select(Step.skill)
-        .where(Step.run_id == run.c.id, Step.ended_at.is_(None))
+        .where(Step.run_id == run.c.id, Step.ended_at.is_(None), run.c.status == RunStatus.RUNNING)
         .order_by(Step.number.desc())
         .limit(1)
         .lateral("step")
     )
     reply = (
-        select(Delivery.state, Delivery.sent_at)
+        select(Delivery.state)
         .where(Delivery.ticket_id == Ticket.id)
         .order_by(Delivery.id.desc())
         .limit(1)
@@ -124,31 +198,21 @@ def ticket_states() -> Select[tuple[object, ...]]:
     )
     state = _state(run.c.status, run.c.planner, step.c.skill, reply.c.state)
     return (
-        select(Ticket.id, run.c.id.label("run_id"), reply.c.sent_at, state.label("state"))
-        .join(Thread, Thread.ticket_id == Ticket.id)
+        select(
+            Ticket.id,
+            Ticket.priority,
+            Ticket.last_customer_message_at,
+            RESTED_AT.label("rested_at"),
+            state.label("state"),
+        )
         .outerjoin(run, true())
-        .outerjoin(step, and_(true(), run.c.status == RunStatus.RUNNING))
+        .outerjoin(step, true())
         .outerjoin(reply, true())
     )
 
 
-def placed(states: Select[tuple[object, ...]]) -> Select[tuple[object, ...]]:
-    """Return a SELECT over `ticket_states()` that adds the place in the list: `band`, `rank`, `place`.
-
-    Within a band urgent tickets come first, then the longest waiting. What is at rest is sorted newest first, so its
-    `place` runs backwards.
-    """
-    inner = states.add_columns(Ticket.priority, Ticket.last_customer_message_at, Ticket.resolved_at).subquery("states")
-    band = case(
-        (inner.c.state.in_([s.value for s in LiveState if group_of(s) is Group.AGENT]), Group.AGENT.value),
-        (inner.c.state.in_([s.value for s in LiveState if group_of(s) is Group.REST]), Group.REST.value),
-        else_=Group.DECIDE.value,
-    )
-    rank = case((inner.c.priority == Priority.URGENT.value, 0), else_=1)
-    waiting = _micros(inner.c.last_customer_message_at)
-    rested = -_micros(func.coalesce(inner.c.resolved_at, inner.c.last_customer_message_at))
-    place = case((band == Group.REST.value, rested), else_=waiting)
-    return select(inner, band.label("band"), rank.label("rank"), place.label("place"))
+def _resting_state() -> ColumnElement[str]:
+    return case({status.value: state.value for status, state in _AT_REST.items()}, value=Ticket.status)
 
 
 def _state(
@@ -158,13 +222,12 @@ def _state(
         *((skill == name, literal(state.value)) for name, state in _SKILL_STATES.items()), else_=_S.THINKING.value
     )
     return case(
+        (IS_RESTING, _resting_state()),
         (status.in_([RunStatus.CREATED, RunStatus.RETRYING]), _S.QUEUED.value),
         (status == RunStatus.RUNNING, working),
         (and_(status == RunStatus.WAITING_FOR_REVIEW, planner == "manual"), _S.WRITING.value),
         (status == RunStatus.WAITING_FOR_REVIEW, _S.DRAFT_READY.value),
         (status == RunStatus.WAITING_FOR_ESCALATION, _S.ESCALATED.value),
-        (Ticket.status.in_([TicketStatus.CLOSED, TicketStatus.SPAM]), _S.CLOSED.value),
-        (Ticket.status == TicketStatus.RESOLVED, _S.RESOLVED.value),
         (Ticket.status == TicketStatus.WAITING_FOR_CUSTOMER, _S.WAITING.value),
         (_completed_with(status, reply, DeliveryState.HELD, DeliveryState.SENDING), _S.SENDING.value),
         (_completed_with(status, reply, DeliveryState.FAILED, DeliveryState.UNKNOWN), _S.SEND_FAILED.value),
@@ -182,5 +245,5 @@ def _completed_with(
     return and_(status == RunStatus.COMPLETED, reply.in_(states))
 
 
-def _micros(moment: ColumnElement[object]) -> ColumnElement[int]:
+def _micros(moment: ColumnElement[datetime]) -> ColumnElement[int]:
     return cast(extract("epoch", moment) * 1_000_000, BigInteger)

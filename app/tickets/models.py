@@ -21,6 +21,10 @@ class TicketStatus(StrEnum):
     SPAM = "spam"
 
 
+DONE = frozenset({TicketStatus.RESOLVED, TicketStatus.CLOSED, TicketStatus.SPAM})
+"""Nothing is left to answer."""
+
+
 class MessageKind(StrEnum):
     """Who speaks: the customer, we to the customer, or we among ourselves."""
 
@@ -54,6 +58,12 @@ class Ticket(Base):
     __table_args__ = (
         Index("ix_tickets_status", "status", "last_customer_message_at", "id"),
         Index("ix_tickets_customer_id", "customer_id"),
+        Index(
+            "ix_tickets_resting",
+            text("coalesce(resolved_at, last_customer_message_at) DESC"),
+            "id",
+            postgresql_where=text("status IN ('resolved', 'closed', 'spam')"),
+        ),
     )
 
     id: Mapped[Key]

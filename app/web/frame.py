@@ -5,7 +5,7 @@ from flask_babel import get_locale
 
 from app.httpkit.container import container
 from app.web import labels
-from app.web.inbox_regions import view_counts
+from app.web.inbox_regions import amount, view_counts
 
 THEMES = ("light", "dark")
 
@@ -13,6 +13,7 @@ THEMES = ("light", "dark")
 def init_frame(app: Flask) -> None:
     """Give templates the things of the frame and the words for our values."""
     app.jinja_env.globals.update(labels=labels, view_counts=view_counts)
+    app.jinja_env.filters["amount"] = amount
     app.context_processor(_frame)
 
 

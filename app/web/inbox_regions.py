@@ -16,8 +16,10 @@ from werkzeug.datastructures import MultiDict
 from app.agent.values import Priority
 from app.httpkit.container import container
 from app.httpkit.htmx import partial
-from app.review.inbox import InboxCounts, InboxFilter, InboxPage, InboxRow, View, inbox_counts, inbox_page, inbox_rows
+from app.review.inbox import COUNTED_MOST, InboxCounts, InboxPage, InboxRow, inbox_counts, inbox_page, inbox_rows
+from app.review.inbox_filter import InboxFilter, View
 from app.review.inbox_state import Status
+from app.tickets.text import without_controls
 
 SEARCH_LIMIT = 100
 
@@ -29,7 +31,7 @@ def filter_from(args: "MultiDict[str, str]") -> InboxFilter:
         view=View(view) if view in {v.value for v in View} else View.ALL,
         statuses=tuple(status for status in Status if status.value in args.getlist("status")),
         priorities=tuple(priority for priority in Priority if priority.value in args.getlist("priority")),
-        search=args.get("q", "").strip()[:SEARCH_LIMIT],
+        search=without_controls(args.get("q", ""))[:SEARCH_LIMIT],
         time_zone=container().settings.time_zone,
     )
 
@@ -77,6 +79,11 @@ def view_counts() -> InboxCounts:
     return counts
 
 
+def amount(count: int) -> str:
+    """Return a count in words: beyond what is counted it is that much and more."""
+    return f"{format_number(COUNTED_MOST)}+" if count > COUNTED_MOST else str(format_number(count))
+
+
 class InboxRegions:
     """Keeps one page's list up to date over a stream. Needs an app and a request context to render in."""
 
@@ -115,7 +122,7 @@ class InboxRegions:
     def _whole(self, session: Session, page: InboxPage) -> str:
         view = ListView(self._shown, page, self._selected)
         rows = partial("#inbox-list", render_template("inbox/_list.html", inbox=view))
-        return rows + partial("#inbox-total", format_number(page.total), "innerHTML") + self._counts(session)
+        return rows + partial("#inbox-total", amount(page.total), "innerHTML") + self._counts(session)
 
     def _row(self, row: InboxRow) -> str:
         view = ListView(self._shown, InboxPage((row,), None, 0, {}), self._selected)

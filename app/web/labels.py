@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from app.agent.values import Category, Priority
 from app.knowledge.models import DocState
 from app.msgids import msgid
-from app.review.inbox import View
+from app.review.inbox_filter import View
 from app.review.inbox_state import STATUS_OF, Group, LiveState, Status
 from app.staff.models import Role
 

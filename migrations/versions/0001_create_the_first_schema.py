@@ -51,7 +51,6 @@ def upgrade() -> None:
     sa.Column('role', sa.Text(), nullable=False),
     sa.Column('locale', sa.Text(), nullable=True),
     sa.Column('is_active', sa.Boolean(), nullable=False),
-    sa.Column('session_epoch', sa.Integer(), nullable=False),
     sa.Column('created_at', sa.DateTime(timezone=True), server_default=sa.text('now()'), nullable=False),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_staff')),
     sa.UniqueConstraint('username', name=op.f('uq_staff_username'))
@@ -61,6 +60,14 @@ def upgrade() -> None:
     sa.Column('chunks', sa.Integer(), nullable=False),
     sa.PrimaryKeyConstraint('term', name=op.f('pk_term_statistics'))
     )
+    op.create_table('staff_sessions',
+    sa.Column('id', sa.Uuid(), nullable=False),
+    sa.Column('staff_id', sa.Uuid(), nullable=False),
+    sa.Column('created_at', sa.DateTime(timezone=True), server_default=sa.text('now()'), nullable=False),
+    sa.ForeignKeyConstraint(['staff_id'], ['staff.id'], name=op.f('fk_staff_sessions_staff_id')),
+    sa.PrimaryKeyConstraint('id', name=op.f('pk_staff_sessions'))
+    )
+    op.create_index('ix_staff_sessions_staff_id', 'staff_sessions', ['staff_id'], unique=False)
     op.create_table('audit_log',
     sa.Column('id', sa.BigInteger(), sa.Identity(always=False), nullable=False),
     sa.Column('at', sa.DateTime(timezone=True), server_default=sa.text('now()'), nullable=False),
@@ -124,6 +131,7 @@ def upgrade() -> None:
     sa.UniqueConstraint('number', name=op.f('uq_tickets_number'))
     )
     op.create_index('ix_tickets_customer_id', 'tickets', ['customer_id'], unique=False)
+    op.create_index('ix_tickets_resting', 'tickets', [sa.literal_column('coalesce(resolved_at, last_customer_message_at) DESC'), 'id'], unique=False, postgresql_where=sa.text("status IN ('resolved', 'closed', 'spam')"))
     op.create_index('ix_tickets_status', 'tickets', ['status', 'last_customer_message_at', 'id'], unique=False)
     op.create_table('composer_drafts',
     sa.Column('ticket_id', sa.Uuid(), nullable=False),
@@ -340,6 +348,7 @@ def upgrade() -> None:
     sa.UniqueConstraint('artifact_id', name=op.f('uq_deliveries_artifact_id'))
     )
     op.create_index('ix_deliveries_due', 'deliveries', ['not_before'], unique=False, postgresql_where=sa.text("state IN ('held', 'sending')"))
+    op.create_index('ix_deliveries_sent_at', 'deliveries', ['sent_at', 'ticket_id'], unique=False, postgresql_where=sa.text("state = 'sent'"))
     op.create_index('ix_deliveries_ticket_id', 'deliveries', ['ticket_id'], unique=False)
     op.execute(FORBID_CHANGE)
     # ### end Alembic commands ###

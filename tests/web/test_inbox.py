@@ -1,25 +1,29 @@
 """The inbox: what state a ticket is in, where it stands, what filters leave, how a page is kept up to date."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, event, func, update
+from sqlalchemy import Connection, Engine, event, func, select, text, update
+from sqlalchemy.orm import Session
 
 from app.agent.values import Priority
 from app.bootstrap import Container
 from app.delivery.models import Delivery, DeliveryState
 from app.ids import new_id
-from app.review.inbox import InboxFilter, View, inbox_counts, inbox_page, inbox_rows
+from app.review import inbox
+from app.review.inbox import inbox_counts, inbox_page, inbox_rows
+from app.review.inbox_filter import InboxFilter, View
 from app.review.inbox_state import STATUS_OF, Group, LiveState, Status, group_of, states_of
 from app.runs.models import Artifact, ArtifactType, Run, RunStatus, Step
 from app.tickets.models import Ticket, TicketStatus
-from app.web.inbox_regions import InboxRegions
+from app.web.inbox_regions import InboxRegions, amount
 from tests.conftest import Login
 from tests.factories import MadeTicket, make_ticket
 from tests.web.pages import HTMX, text_of
@@ -146,7 +150,6 @@ def test_a_ticket_at_rest_and_one_reopened(container: Container) -> None:
     ):
         shape(container, made, status=status)
         assert state_of(container, made) is expected
-    shape(container, made, status=TicketStatus.RESOLVED)
     run_is(container, made, S.RUNNING)
     assert state_of(container, made) is LiveState.THINKING
 
@@ -183,9 +186,108 @@ def test_paging_meets_every_ticket_once(container: Container) -> None:
         broken = inbox_page(session, InboxFilter(), "no.such.cursor.at all", limit=3)
     seen = [row.id for page in (first, second, third) for row in page.rows]
     assert sorted(seen) == sorted(ticket.ticket_id for ticket in made)
-    assert (third.after, first.total, first.group_totals) == (None, 7, {Group.DECIDE: 3})
-    assert second.group_totals == {Group.AGENT: 4}
+    assert (third.after, first.total, first.group_totals) == (None, 7, {Group.DECIDE: 3, Group.AGENT: 4, Group.REST: 0})
+    assert second.group_totals == first.group_totals
     assert broken.rows == first.rows
+
+
+def rests(container: Container, count: int, status: TicketStatus = TicketStatus.RESOLVED) -> list[MadeTicket]:
+    """Make tickets that are done; the first was done last."""
+    made = [make_ticket(container, customer=f"R-{at}") for at in range(count)]
+    for at, ticket in enumerate(made):
+        reply_is(container, ticket, DeliveryState.SENT)
+        shape(container, ticket, status=status, resolved_at=func.now() - timedelta(minutes=at))
+    return made
+
+
+def test_paging_goes_on_through_tickets_at_rest(container: Container) -> None:
+    done = rests(container, 5)
+    shape(container, done[4], priority=Priority.URGENT)
+    shape(
+        container,
+        done[2],
+        resolved_at=select(Ticket.resolved_at).where(Ticket.id == done[1].ticket_id).scalar_subquery(),
+    )
+    waiting, open_one = make_ticket(container), make_ticket(container)
+    shape(container, waiting, status=TicketStatus.WAITING_FOR_CUSTOMER)
+    run_is(container, waiting, S.COMPLETED)
+    waited(container, waiting, 3)
+    met: list[UUID] = []
+    after = None
+    with container.sessions() as session:
+        for _ in range(4):
+            page = inbox_page(session, InboxFilter(), after, limit=2)
+            after = page.after
+            met += [row.id for row in page.rows]
+            assert (page.total, page.group_totals[Group.REST]) == (7, 6)
+    assert after is None
+    twins = sorted(made.ticket_id for made in done[1:3])
+    assert met == [open_one.ticket_id, done[0].ticket_id, *twins, *(m.ticket_id for m in (waiting, done[3], done[4]))]
+
+
+def test_the_work_on_tickets_at_rest_is_not_looked_at(container: Container) -> None:
+    """However many are done, the statements read runs and replies of the open ones only."""
+    rests(container, 30)
+    run_is(container, make_ticket(container), S.WAITING_FOR_REVIEW)
+    for shown in (InboxFilter(), InboxFilter(view=View.SENT_TODAY), InboxFilter(search="券")):
+        assert rows_read(container, "runs", lambda session, shown=shown: inbox_page(session, shown)) <= 1
+    assert rows_read(container, "runs", lambda session: inbox_counts(session, time_zone="UTC")) <= 1
+    # The index puts them in order already: a page takes from it what it shows, and no more.
+    with container.transaction() as session:
+        session.execute(text("SET LOCAL enable_seqscan = off"))
+        session.execute(text("SET LOCAL enable_bitmapscan = off"))
+        plan = plan_of(session, lambda: inbox_page(session, InboxFilter(), limit=3))
+    (walk,) = [node for node in plan if node.get("Index Name") == "ix_tickets_resting" and node["Actual Rows"] > 0][:1]
+    assert walk["Actual Rows"] == 4
+
+
+def test_tickets_at_rest_are_counted_up_to_a_limit(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox, "COUNTED_MOST", 3)
+    rests(container, 6)
+    with container.sessions() as session:
+        page = inbox_page(session, InboxFilter())
+        counts = inbox_counts(session, time_zone="UTC")
+    assert len(page.rows) == 6
+    assert page.total == page.group_totals[Group.REST] == counts.views[View.ALL] == 4
+
+
+def test_what_is_not_counted_is_said(app: Flask) -> None:
+    with app.test_request_context():
+        assert (amount(9_999), amount(10_000), amount(70_000)) == ("9,999", "9,999+", "9,999+")
+
+
+def plan_of(session: Session, read: Callable[[], object]) -> list[dict[str, Any]]:
+    """Return the nodes of the plans that PostgreSQL took for what `read` executes."""
+    nodes: list[dict[str, Any]] = []
+
+    def explain(conn: Connection, _cursor: object, statement: str, parameters: Any, *_rest: object) -> None:
+        if not statement.startswith("EXPLAIN"):
+            prefix = "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "
+            for (plans,) in conn.exec_driver_sql(prefix + statement, parameters):
+                flatten(plans[0]["Plan"])
+
+    def flatten(node: dict[str, Any]) -> None:
+        nodes.append(node)
+        for below in node.get("Plans", ()):
+            flatten(below)
+
+    connection = session.connection()
+    event.listen(connection, "before_cursor_execute", explain)
+    try:
+        read()
+    finally:
+        event.remove(connection, "before_cursor_execute", explain)
+    return nodes
+
+
+def rows_read(container: Container, table: str, read: Callable[[Session], object]) -> int:
+    """Return how many rows of a table the statements of `read` went through."""
+    with container.sessions() as session:
+        plan = plan_of(session, lambda: read(session))
+    nodes = [node for node in plan if node.get("Relation Name") == table]
+    assert nodes
+    per_loop = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in nodes)
+    return round(sum(rows * node["Actual Loops"] for rows, node in zip(per_loop, nodes, strict=True)))
 
 
 def test_filters_and_search(container: Container) -> None:
