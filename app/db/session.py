@@ -17,9 +17,17 @@ log = logging.getLogger(__name__)
 
 
 def make_engine(url: str, *, pool_size: int = 10) -> Engine:
-    """Return an engine on PostgreSQL in UTC that notices dead connections."""
+    """Return an engine on PostgreSQL in UTC that notices dead connections.
+
+    Its errors name no parameters: errors are logged, and parameters are customers' words.
+    """
     return create_engine(
-        url, pool_size=pool_size, max_overflow=10, pool_pre_ping=True, connect_args={"options": "-c timezone=UTC"}
+        url,
+        pool_size=pool_size,
+        max_overflow=10,
+        pool_pre_ping=True,
+        hide_parameters=True,
+        connect_args={"options": "-c timezone=UTC"},
     )
 
 
