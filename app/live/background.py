@@ -1,8 +1,8 @@
 """Publishes from an asyncio loop without making anyone wait for Redis.
 
-What is posted is sent in order by one task, all that has gathered in one round trip. When Redis is away the batch is
-dropped and logged: the sweep publishes events again from PostgreSQL, and a draft in the making is shown by its next
-frame or by the draft itself.
+What is posted is sent in order by one task, all that has gathered in one round trip. When Redis is away or refuses, the
+batch is dropped and logged: the sweep publishes events again from PostgreSQL, and a draft in the making is shown by its
+next frame or by the draft itself.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from app.clock import monotonic
 from app.db.signals import EventFact
-from app.live.publisher import draft_channel, queue_events
+from app.live.publisher import check_published, draft_channel, queue_events
 
 log = logging.getLogger(__name__)
 BACKLOG = 10_000
@@ -93,7 +93,7 @@ class BackgroundPublisher:
             for thread_id, frame in drafts.items():
                 pipe.publish(draft_channel(thread_id), frame)
             queue_events(pipe, events)
-            await pipe.execute(raise_on_error=False)
+            check_published(await pipe.execute(raise_on_error=False))
         for event in events:
             if event.thread_id in self._published:
                 self._published[event.thread_id] = event.seq
@@ -101,4 +101,4 @@ class BackgroundPublisher:
     def _complain(self, error: Exception, lost: int) -> None:
         if monotonic() - self._logged_at >= LOG_EVERY_S:
             self._logged_at = monotonic()
-            log.warning("Redis is away (%s); %d events are left to the sweep", type(error).__name__, lost)
+            log.warning("Redis is away or refuses (%s); %d events are left to the sweep", type(error).__name__, lost)

@@ -19,6 +19,8 @@ Entry: TypeAlias = "dict[Field, Field]"
 FEED = "feed"
 STREAM_LENGTH = 1_000
 FEED_LENGTH = 10_000
+_HAS_IT = "equal or smaller than the target stream top item"
+"""How Redis refuses an entry whose number a stream has or has passed."""
 
 
 def thread_stream(thread_id: UUID) -> str:
@@ -54,7 +56,7 @@ def feed_entry(event: EventFact) -> Entry:
 def queue_events(pipe: "Pipeline | AsyncPipeline", events: Sequence[EventFact]) -> None:
     """Queue what publishes these events: an entry in their threads' streams and a hint each in the feed.
 
-    Run the pipeline with `raise_on_error=False`: a stream refuses an entry that it has already, and that is right.
+    Run the pipeline with `raise_on_error=False` and hand its results to `check_published`.
     """
     for event in events:
         stream = thread_stream(event.thread_id)
@@ -62,8 +64,16 @@ def queue_events(pipe: "Pipeline | AsyncPipeline", events: Sequence[EventFact]) 
         pipe.xadd(FEED, feed_entry(event), maxlen=FEED_LENGTH, approximate=True)
 
 
+def check_published(results: Sequence[object]) -> None:
+    """Raise the first error among a pipeline's results. That a stream has an entry already is none: it may be sent
+    twice."""
+    for result in results:
+        if isinstance(result, Exception) and _HAS_IT not in str(result):
+            raise result
+
+
 class Publisher:
-    """Publishes over one Redis client. Every call raises redis.RedisError when Redis is away."""
+    """Publishes over one Redis client. Every call raises redis.RedisError when Redis is away or refuses."""
 
     def __init__(self, redis: "Redis") -> None:
         self._redis = redis
@@ -74,7 +84,7 @@ class Publisher:
             return
         pipe = self._redis.pipeline(transaction=False)
         queue_events(pipe, events)
-        pipe.execute(raise_on_error=False)
+        check_published(pipe.execute(raise_on_error=False))
 
     def last_published(self, thread_id: UUID) -> int:
         """Return the number of the newest event that a thread's stream has; 0 when the stream is empty."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from redis.exceptions import OutOfMemoryError
 
 from app.bootstrap import Container, build_container
 from app.db.signals import JobName
@@ -67,6 +68,23 @@ def test_a_run_goes_from_start_to_review_without_redis(
     assert republish(parts.transaction, parts.publisher) == 1
     assert stream_of(parts, made.thread_id) == [event.seq for event in events_of(parts, made.thread_id)]
     assert republish(parts.transaction, parts.publisher) == 0
+
+
+def test_what_a_full_redis_refuses_is_not_taken_for_published(
+    parts: Container, own_settings: Settings, own_valkey: OwnValkey, start_runtime: StartRuntime
+) -> None:
+    own_valkey.start()
+    made = make_ticket(parts)
+    with own_valkey.client() as client:
+        client.config_set("maxmemory", 1)
+        start_runtime(settings=own_settings).execute(made.run_id)
+        with pytest.raises(OutOfMemoryError):
+            republish(parts.transaction, parts.publisher)
+        thread = thread_of(parts, made.thread_id)
+        assert thread.published_seq < thread.last_seq
+        client.config_set("maxmemory", 0)
+    assert republish(parts.transaction, parts.publisher) == 1
+    assert stream_of(parts, made.thread_id) == [event.seq for event in events_of(parts, made.thread_id)]
 
 
 def test_republishing_what_the_stream_has_adds_nothing(container: Container, start_runtime: StartRuntime) -> None:
