@@ -1,8 +1,13 @@
-"""An RQ worker with lanes: one process, many jobs at a time, no fork. PostgreSQL says whose work it is, not RQ."""
+"""An RQ worker with lanes: one process, many jobs at a time, no fork. PostgreSQL says whose work it is, not RQ.
+
+One lane beside the others is kept for the first of several queues, so that its jobs are never behind those of the rest.
+"""
 
 import logging
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from redis import Redis, RedisError
@@ -12,7 +17,9 @@ from rq.job import Job
 from rq.timeouts import BaseDeathPenalty
 
 log = logging.getLogger(__name__)
-HEARTBEAT_S = 10
+HEARTBEAT_S = 10.0
+KEPT_LOOK_S = 0.5
+"""While all other lanes are taken, the first queue is looked at so often."""
 
 
 class _NoPenalty(BaseDeathPenalty):
@@ -30,18 +37,21 @@ class Lanes:
 
     def __init__(self, count: int) -> None:
         self.free = threading.Semaphore(count)
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="lane")
+        self.kept = threading.Semaphore(1)
+        self._pool = ThreadPoolExecutor(count + 1, thread_name_prefix="lane")
 
-    def submit(self, worker: "LaneWorker", job: Job, queue: Queue, execution: Any) -> None:
-        """Perform a job in a lane that was taken from `free`; the lane is given back at the end."""
-        self._pool.submit(worker.perform_job, job, queue, execution).add_done_callback(self._done)
+    def submit(self, lane: threading.Semaphore, worker: "LaneWorker", job: Job, queue: Queue, execution: Any) -> None:
+        """Perform a job in a lane that was taken from `free` or `kept`; it is given back at the end."""
+        future = self._pool.submit(worker.perform_job, job, queue, execution)
+        future.add_done_callback(partial(self._done, lane))
 
     def close(self) -> None:
         """Wait for the jobs that are under way."""
         self._pool.shutdown(wait=True)
 
-    def _done(self, future: "Future[bool]") -> None:
-        self.free.release()
+    @staticmethod
+    def _done(lane: threading.Semaphore, future: "Future[bool]") -> None:
+        lane.release()
         if isinstance(error := future.exception(), RedisError):
             log.warning("RQ was not told how a job ended: Redis is away (%s)", type(error).__name__)
         elif error is not None:
@@ -60,29 +70,42 @@ class LaneWorker(SimpleWorker):
         self._lanes = lanes
         self._stopping = stopping
         self._handing_over = False
+        self._all_queues = tuple(self._ordered_queues)
+        self._lane = lanes.free
 
     def dequeue_job_and_maintain_ttl(
         self, timeout: int | None, max_idle_time: int | None = None
     ) -> tuple[Job, Queue] | None:
-        """Wait for a free lane, then for a job."""
-        while not self._lanes.free.acquire(timeout=HEARTBEAT_S):
-            self.heartbeat()
+        """Wait for a free lane, then for a job; while no lane is free, for a job of the first queue and its lane."""
+        several = len(self._all_queues) > 1
+        while not self._lanes.free.acquire(timeout=KEPT_LOOK_S if several else HEARTBEAT_S):
+            if not several or not self._lanes.kept.acquire(blocking=False):
+                self.heartbeat()
+            elif found := self._dequeue(self._lanes.kept, self._all_queues[:1], None, None):
+                return found
+        return self._dequeue(self._lanes.free, self._all_queues, timeout, max_idle_time)
+
+    def _dequeue(
+        self, lane: threading.Semaphore, queues: Sequence[Queue], timeout: int | None, max_idle_time: int | None
+    ) -> tuple[Job, Queue] | None:
+        """Return a job of these queues for the lane that was taken, else give the lane back; no timeout: don't wait."""
+        self._lane, self._ordered_queues = lane, list(queues)
         try:
             found: tuple[Job, Queue] | None = super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
         except BaseException:
-            self._lanes.free.release()
+            lane.release()
             raise
         if found is None:
-            self._lanes.free.release()
+            lane.release()
         return found
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Give the job to its lane."""
         self._handing_over = True
         try:
-            self._lanes.submit(self, job, queue, self.prepare_execution(job))
+            self._lanes.submit(self._lane, self, job, queue, self.prepare_execution(job))
         except BaseException:
-            self._lanes.free.release()
+            self._lane.release()
             raise
         finally:
             self._handing_over = False

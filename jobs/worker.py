@@ -1,5 +1,6 @@
-"""A worker process: `python -m jobs.worker [QUEUE ...]`, by default `runs delivery`.
+"""A worker process: `python -m jobs.worker [QUEUE ...]`, by default `delivery runs`.
 
+The first of several queues goes first, and keeps a lane of its own: an approved reply never waits behind runs.
 It outlives Redis: away at the start or later, it waits and goes on; runs that are under way don't notice. On SIGTERM it
 takes no more jobs, hands its runs back to be gone on with elsewhere, and ends within seconds.
 """
@@ -23,13 +24,16 @@ from jobs.runtime import RunRuntime
 
 log = logging.getLogger(__name__)
 RECONNECT_S = 1.0
+ORDER = (DELIVERY, RUNS, KNOWLEDGE)
+"""Which queue goes before which."""
 
 
 def main(queues: list[str]) -> None:
     """Work on these queues until a signal. Raises ValueError for a queue that there is not."""
-    unknown = set(queues) - {RUNS, DELIVERY, KNOWLEDGE}
+    unknown = set(queues) - set(ORDER)
     if unknown:
         raise ValueError(f"no such queue: {', '.join(sorted(unknown))}")
+    queues = [queue for queue in ORDER if queue in queues]
     configure_logging()
     parts = container()
     runtime = _start_runtime(parts) if RUNS in queues else None
@@ -78,4 +82,4 @@ def _start_elsewhere(parts: Container, run_ids: list[UUID]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or [RUNS, DELIVERY])
+    main(sys.argv[1:] or [DELIVERY, RUNS])

@@ -5,13 +5,15 @@ from sqlalchemy import func, update
 
 from app.agent.steps import NOT_COVERED
 from app.bootstrap import Container
+from app.review.service import approve
 from app.runs.lifecycle import latest_run
 from app.runs.models import Run
 from app.runs.recovery import UNCLAIMED_AFTER
-from app.tickets.models import Ticket
+from app.tickets.models import Ticket, TicketStatus
 from jobs.worker import main
 from tests.factories import MadeTicket, make_ticket
 from tests.jobs.conftest import StartProcess
+from tests.review.factories import DRAFT_TEXT, make_desk
 from tests.support.own_valkey import OwnValkey
 from tests.support.waiting import until
 
@@ -55,6 +57,27 @@ def test_a_worker_that_is_told_to_stop_hands_its_run_back_and_the_next_one_takes
 
     start_process("jobs.worker").wait_until_ready()
     until(lambda: status_of(parts, made) == "waiting_for_escalation", limit_s=30)
+
+
+def test_an_approved_reply_leaves_while_runs_keep_every_lane_busy(
+    parts: Container, own_valkey: OwnValkey, start_process: StartProcess
+) -> None:
+    own_valkey.start()
+    worker = start_process("jobs.worker", LLM_MODEL="stub;delay=60", WORKER_LANES="1")
+    worker.wait_until_ready()
+    busy, waiting = make_ticket(parts), make_ticket(parts, customer="C-2")
+    until(lambda: "running" in (status_of(parts, busy), status_of(parts, waiting)), limit_s=30)
+    desk = make_desk(parts)
+    with parts.transaction() as session:
+        text, key = DRAFT_TEXT, str(desk.run_id)
+        approve(session, ticket_id=desk.ticket_id, staff_id=desk.staff_id, text=text, seen=desk.seen, key=key)
+
+    def resolved() -> bool:
+        with parts.transaction() as session:
+            return session.get_one(Ticket, desk.ticket_id).status == TicketStatus.RESOLVED
+
+    until(resolved, limit_s=10)
+    assert sorted((status_of(parts, busy), status_of(parts, waiting))) == ["created", "running"]
 
 
 def test_the_schedule_starts_what_was_created_while_redis_was_away(
