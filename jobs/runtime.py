@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 STOP_LIMIT_S = 5.0
 """How long runs may take to be handed back, and events to leave, when the process stops."""
+RESTART_S = 1.0
+"""The pause before a helper that has died is started again."""
 
 
 class RunRuntime:
@@ -90,10 +92,8 @@ class RunRuntime:
             skill_timeout_s=settings.skill_timeout_s,
             handed_back=self._handed_back.append,
         )
-        helpers = (self._publisher.run(), StopSubscriber(self._listening, self._held.stop).run())
-        self._helpers = [asyncio.create_task(helper) for helper in helpers]
-        for helper in self._helpers:
-            helper.add_done_callback(_complain)
+        helpers = (self._publisher.run, StopSubscriber(self._listening, self._held.stop).run)
+        self._helpers = [asyncio.create_task(keep_running(helper)) for helper in helpers]
 
     async def _execute(self, run_id: UUID) -> None:
         task = asyncio.create_task(self._executor.execute(run_id))
@@ -116,6 +116,11 @@ class RunRuntime:
         await self._close_agent()
 
 
-def _complain(helper: asyncio.Task[None]) -> None:
-    if not helper.cancelled() and (error := helper.exception()) is not None:
-        log.critical("a helper of all runs has died; restart this process", exc_info=error)
+async def keep_running(helper: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a helper of all runs until cancelled, and again when it dies: without it they would go on half blind."""
+    while True:
+        try:
+            await helper()
+        except Exception:
+            log.exception("a helper of all runs has died; starting it again")
+        await asyncio.sleep(RESTART_S)

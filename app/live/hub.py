@@ -180,6 +180,8 @@ class Hub:
                 read(client)
             except RedisError as error:
                 log.warning("hub lost Redis (%s), trying again", type(error).__name__)
+            except Exception:
+                log.exception("hub reader failed, trying again")
             finally:
                 was_ready = ready.is_set()
                 ready.clear()

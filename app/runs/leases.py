@@ -108,6 +108,9 @@ class LeaseKeeper:
                 self._renew(connection)
             except psycopg.Error as error:
                 log.warning("leases were not renewed: %s", type(error).__name__)
+            except Exception:
+                # Without this thread the sweep would fail every run of this process; it goes on whatever happens.
+                log.exception("leases were not renewed")
         if connection is not None:
             connection.close()
 
