@@ -152,9 +152,9 @@ class Ledger:
         await self._transition(END_RUN, claimed, params, events, paid)
 
     async def save_calls(self, claimed: Claimed, paid: PaidCalls) -> None:
-        """Put paid calls on record when no transition did."""
+        """Put on record, and count into the run, what no transition took along, whatever has become of the run."""
         if paid.rows:
-            await self._one(SAVE_CALLS, {"run": claimed.run_id, "calls": paid.params()["calls"]})
+            await self._one(SAVE_CALLS, {"run": claimed.run_id, **paid.params()})
             paid.rows.clear()
 
     async def _transition(
@@ -173,9 +173,9 @@ class Ledger:
                 **params,
             },
         )
-        paid.rows.clear()
         if row is None:
             raise RunLost
+        paid.rows.clear()
         self._publish(claimed, row["last_seq"], events)
 
     def _publish(self, claimed: Claimed, last_seq: int, events: Sequence[Happened]) -> None:

@@ -2,19 +2,22 @@
 
 `t` takes the thread's lock and the event numbers, `g` is the guard on the run (so the lock order is thread, run), and
 everything else is inserted FROM `g`: when the guard matches nothing, nothing is written but a gap in the numbers.
-Paid calls alone are kept whatever the guard says. Plain text, because the ORM costs several times the CPU here.
+Paid calls that a refused transition did not take along are kept by SAVE_CALLS, whatever has become of the run. Each
+call is counted into the run's sums by the statement that puts it on record. Plain text, because the ORM costs several
+times the CPU here.
 """
 
 _CALLS = """
   c AS (
     INSERT INTO llm_calls (id, run_id, step_number, task, provider, model, attempt, tokens_in, tokens_out, cost_micro,
                            latency_ms, ttft_ms, finish_reason, prompt_version, error)
-    SELECT id, %(run)s::uuid, step, task, provider, model, attempt, tokens_in, tokens_out, cost_micro,
+    SELECT call.id, g.id, step, task, provider, model, attempt, tokens_in, tokens_out, cost_micro,
            latency_ms, ttft_ms, finish_reason, prompt_version, error
-      FROM jsonb_to_recordset(%(calls)s::jsonb) AS call (
+      FROM g, jsonb_to_recordset(%(calls)s::jsonb) AS call (
            id uuid, step int, task text, provider text, model text, attempt int, tokens_in int, tokens_out int,
            cost_micro bigint, latency_ms int, ttft_ms int, finish_reason text, prompt_version text, error text)
     ON CONFLICT (id) DO NOTHING
+    RETURNING tokens_in, tokens_out, cost_micro
   )"""
 _THREAD = """
   t AS (
@@ -157,9 +160,13 @@ SELECT t.last_seq FROM g, t
 """  # noqa: S608 - built from constants; values are bound
 
 SAVE_CALLS = f"""
-WITH {_CALLS}
-SELECT 1
-"""
+WITH g AS (SELECT %(run)s::uuid AS id),{_CALLS}
+UPDATE runs SET tokens_in = runs.tokens_in + new.tokens_in, tokens_out = runs.tokens_out + new.tokens_out,
+                cost_micro = runs.cost_micro + new.cost_micro, model_used = coalesce(%(model)s::text, runs.model_used)
+  FROM (SELECT sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out, sum(cost_micro) AS cost_micro FROM c) new
+ WHERE runs.id = %(run)s AND new.tokens_in IS NOT NULL
+RETURNING runs.id
+"""  # noqa: S608 - built from constants; values are bound
 
 RENEW_LEASES = """
 UPDATE runs SET lease_until = now() + make_interval(secs => %(lease_s)s)

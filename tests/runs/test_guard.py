@@ -65,6 +65,8 @@ def test_a_step_that_ends_after_the_cancel_writes_nothing_but_what_was_paid(
     assert steps_of(container, made.run_id)[2].output is None
     assert steps_of(container, made.run_id)[2].error_code == "cancelled"
     assert len(calls_of(container, made.run_id)) == 1
+    paid = run_of(container, made.run_id)
+    assert (paid.tokens_in, paid.tokens_out, paid.cost_micro, paid.model_used) == (10, 5, 7, "stub-1")
 
 
 def test_a_worker_that_lost_its_fence_writes_nothing(container: Container, start_runtime: StartRuntime) -> None:

@@ -55,7 +55,11 @@ def test_cancel_closes_the_socket_to_the_model_while_the_draft_is_streamed(
     assert run_of(container, made.run_id).status == "cancelled"
     assert events_of(container, made.thread_id)[-1].type == "run_cancelled"
     assert steps_of(container, made.run_id)[2].error_code == "cancelled"
-    assert [(call.task, call.finish_reason) for call in calls_of(container, made.run_id)] == [("draft", "cancelled")]
+    (call,) = calls_of(container, made.run_id)
+    assert (call.task, call.finish_reason) == ("draft", "cancelled")
+    run_row = run_of(container, made.run_id)
+    assert call.tokens_in > 0
+    assert (run_row.tokens_in, run_row.tokens_out) == (call.tokens_in, call.tokens_out)
 
 
 def test_a_lost_signal_is_made_up_for_by_the_lease(container: Container, start_runtime: StartRuntime) -> None:
