@@ -1,5 +1,6 @@
 """What a run knows and makes. Values only: frozen, validated at the boundary, stored in checkpoints as JSON."""
 
+import hashlib
 from enum import StrEnum
 from typing import Literal
 from uuid import UUID
@@ -48,9 +49,9 @@ class Sufficiency(StrEnum):
 
 
 class Value(BaseModel):
-    """Base of the values: frozen, no unknown fields."""
+    """Base of the values: frozen, no unknown fields, and errors without the input, for it is a customer's words."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class PastTicket(Value):
@@ -103,6 +104,19 @@ class Passage(Value):
     keyword_score: float | None
     keyword_rank: int | None
     fused: float
+
+    def cite(self) -> "Citation":
+        """Return the passage as a draft keeps it."""
+        return Citation(
+            ref=self.ref,
+            chunk_id=self.chunk_id,
+            doc_id=self.doc_id,
+            doc_version=self.doc_version,
+            doc_title=self.doc_title,
+            heading=self.heading,
+            text=self.text,
+            digest=hashlib.sha256(self.text.encode()).hexdigest(),
+        )
 
 
 class Verdict(Value):

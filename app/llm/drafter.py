@@ -1,6 +1,5 @@
 """The drafter that asks a model: it writes from the passages found and nothing else, and shows the text as it grows."""
 
-import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -8,7 +7,7 @@ import jiter
 from pydantic import BaseModel, Field
 
 from app.agent.skill import CallLog, Escalation, SkillFailed
-from app.agent.values import Citation, Draft, Observation, Passage, Sentence, Sufficiency
+from app.agent.values import Draft, Observation, Passage, Sentence, Sufficiency
 from app.llm.client import ChatClient, ChatRequest
 from app.llm.prompting import Prompt, load_prompt, plain
 from app.llm.ticket_text import fence_for, hint_part, past_part, ticket_part
@@ -60,16 +59,16 @@ class ModelDrafter:
     def _read(self, answer: DraftAnswer, observation: Observation, passages: Sequence[Passage]) -> Draft:
         text = customer_text(answer.draft)
         if not text:
-            raise SkillFailed("draft_empty", msgid("The model wrote no reply."))
+            raise SkillFailed("draft_empty", "The reply is empty.")
         if len(text) > MAX_DRAFT_CHARS:
-            raise SkillFailed("draft_too_long", msgid("The model's reply is too long."))
+            raise SkillFailed("draft_too_long", "The reply is too long.")
         named = [passage for passage in passages if passage.ref in answer.cited]
         sentences = self._cite_sentences(text, named or passages)
         used = {passage.ref for passage in named} or {ref for sentence in sentences for ref in sentence.refs}
         return Draft(
             text=text,
             sentences=sentences,
-            citations=tuple(_citation(passage) for passage in passages if passage.ref in used),
+            citations=tuple(passage.cite() for passage in passages if passage.ref in used),
             confidence=answer.confidence,
             origin="model",
             warning=_warning(answer, observation),
@@ -128,19 +127,6 @@ def _request(prompt: Prompt, observation: Observation, passages: Sequence[Passag
 
 def _lines(passage: Passage) -> tuple[str, str]:
     return f"《{passage.doc_title}》{passage.heading}", passage.text
-
-
-def _citation(passage: Passage) -> Citation:
-    return Citation(
-        ref=passage.ref,
-        chunk_id=passage.chunk_id,
-        doc_id=passage.doc_id,
-        doc_version=passage.doc_version,
-        doc_title=passage.doc_title,
-        heading=passage.heading,
-        text=passage.text,
-        digest=hashlib.sha256(passage.text.encode()).hexdigest(),
-    )
 
 
 def _warning(answer: DraftAnswer, observation: Observation) -> str | None:

@@ -1,7 +1,6 @@
 """A drafter that needs no model: it quotes the passages that answer, word for word, inside a fixed frame."""
 
 import asyncio
-import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from functools import partial
 
 from app.agent.skill import CallLog, Escalation
 from app.agent.steps import NOT_COVERED
-from app.agent.values import Citation, Draft, Observation, Passage, SearchResult, Sentence, Sufficiency
+from app.agent.values import Draft, Observation, Passage, SearchResult, Sentence, Sufficiency
 from app.msgids import msgid
 from app.offline.questions import questions
 from app.offline.quoting import Quote, pick_quotes
@@ -57,7 +56,7 @@ class ExtractiveDrafter:
         return Draft(
             text=text,
             sentences=tuple(sentences),
-            citations=tuple(_citation(passage) for passage in search.passages if passage.ref in used),
+            citations=tuple(passage.cite() for passage in search.passages if passage.ref in used),
             confidence=search.verdict.probability,
             origin="extract",
             warning=_warning(observation, search, used),
@@ -105,19 +104,6 @@ def _quoted(picked: Sequence[Quote], ref: str) -> list[Sentence]:
     """Return the quotes as sentences whose texts, joined, read as lines with a blank one at the end."""
     ends = [*(following.before for following in picked[1:]), "\n\n"]
     return [Sentence(text=f"{quote.text}{end}", refs=(ref,)) for quote, end in zip(picked, ends, strict=True)]
-
-
-def _citation(passage: Passage) -> Citation:
-    return Citation(
-        ref=passage.ref,
-        chunk_id=passage.chunk_id,
-        doc_id=passage.doc_id,
-        doc_version=passage.doc_version,
-        doc_title=passage.doc_title,
-        heading=passage.heading,
-        text=passage.text,
-        digest=hashlib.sha256(passage.text.encode()).hexdigest(),
-    )
 
 
 def _warning(observation: Observation, search: SearchResult, used: set[str]) -> str | None:
