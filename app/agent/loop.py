@@ -12,7 +12,7 @@ from typing import assert_never
 from pydantic_core import to_json
 
 from app.agent.admission import Admitted, AnySkill, Refused, admit, offers
-from app.agent.ports import CallSkill, Finish, Journal, Planner, StepError, StepResult
+from app.agent.ports import PLANNING, CallSkill, Finish, Journal, Planner, StepError, StepResult
 from app.agent.skill import CallLog, Escalation, SkillContext, SkillFailed
 from app.agent.steps import (
     Continue,
@@ -68,11 +68,10 @@ async def drive(start: Start, ports: RunPorts) -> DraftReady | Escalate:
         await ports.journal.ended(outcome, ports.calls)
     while isinstance(outcome, Continue):
         observation = outcome.observation
-        plan = await ports.planner.plan(observation, offers(ports.skills, observation), ports.calls)
-        match plan:
-            case CallSkill():
+        match await _plan(observation, ports):
+            case Admitted() | Refused() as call:
                 number += 1
-                outcome = await _step(number, last - number, plan, observation, ports)
+                outcome = await _step(number, last - number, call, observation, ports)
             case Finish():
                 outcome = after_finish(observation)
                 await ports.journal.ended(outcome, ports.calls)
@@ -81,9 +80,19 @@ async def drive(start: Start, ports: RunPorts) -> DraftReady | Escalate:
     return outcome
 
 
-async def _step(number: int, steps_left: int, plan: CallSkill, observation: Observation, ports: RunPorts) -> Outcome:
-    """Take one step: check the call, record its start, run the skill, record its end."""
-    call = admit(plan, ports.skills, observation)
+async def _plan(observation: Observation, ports: RunPorts) -> Admitted | Refused | Finish:
+    """Return the planner's next move, checked. A planner that fails has made a step that failed."""
+    try:
+        plan = await ports.planner.plan(observation, offers(ports.skills, observation), ports.calls)
+    except SkillFailed as failure:
+        return Refused(PLANNING, failure.code, failure.message)
+    return admit(plan, ports.skills, observation) if isinstance(plan, CallSkill) else plan
+
+
+async def _step(
+    number: int, steps_left: int, call: Admitted | Refused, observation: Observation, ports: RunPorts
+) -> Outcome:
+    """Take one step: record its start, run the skill, record its end."""
     await ports.journal.step_started(number, call.name, call.arguments, ports.calls)
     outcome: Outcome
     try:

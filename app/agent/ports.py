@@ -9,6 +9,11 @@ from pydantic import BaseModel
 from app.agent.skill import CallLog
 from app.agent.steps import Outcome
 from app.agent.values import Classification, Draft, Observation, SearchResult, TicketFacts
+from app.msgids import msgid
+
+NO_MODEL = msgid("No model answers at the moment.")
+PLANNING = "plan"
+"""Under this name a planner that fails is on record, as the step that it did not choose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,10 @@ class Planner(Protocol):
     """Chooses the next skill."""
 
     async def plan(self, observation: Observation, offers: Sequence[SkillOffer], calls: CallLog) -> Plan:
-        """Return the next move. Raises ModelUnavailable when a model is needed and none answers."""
+        """Return the next move.
+
+        Raises ModelUnavailable when a model is needed and none answers, SkillFailed on an answer that can't be used.
+        """
 
 
 class Classifier(Protocol):
@@ -70,7 +78,11 @@ class Drafter(Protocol):
 
 
 class ModelUnavailable(Exception):
-    """No model answers: the run fails with these plain words and can be retried."""
+    """No model answers: the run fails and can be retried. `message` is an English msgid that is safe to show."""
+
+    def __init__(self, message: str = NO_MODEL) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +109,8 @@ class RunLost(Exception):
 class Journal(Protocol):
     """Records one run. Each method is one guarded write and raises RunLost when the guard refuses it.
 
-    `calls` are the model calls paid since the last write; they are kept whatever the guard says.
+    `calls` are the model calls paid since the last write. Those of a refused write are kept too, by whoever drives the
+    run to its end.
     """
 
     async def step_started(self, number: int, skill: str, arguments: str, calls: CallLog) -> None:

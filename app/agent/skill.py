@@ -37,7 +37,10 @@ class Phase(StrEnum):
 
 
 class SkillFailed(Exception):
-    """The skill could not do it; `code` and `message` go back to the planner as data."""
+    """The skill could not do it; `code` and `message` go back to the planner as data.
+
+    `message` is English for the planner only: pages say in words of their own what a code means.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -8,7 +8,6 @@ from openai.types.chat import ChatCompletionToolUnionParam
 from pydantic import BaseModel, ValidationError
 
 from app.agent.skill import SkillFailed
-from app.msgids import msgid
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -16,9 +15,9 @@ M = TypeVar("M", bound=BaseModel)
 def check_finish(reason: str) -> None:
     """Raise SkillFailed when the model stopped before it had finished."""
     if reason == "length":
-        raise SkillFailed("model_output_cut", msgid("The model's answer was cut off at its length limit."))
+        raise SkillFailed("model_output_cut", "The answer was cut off at its length limit.")
     if reason == "content_filter":
-        raise SkillFailed("model_output_filtered", msgid("The model service withheld the answer."))
+        raise SkillFailed("model_output_filtered", "The model service withheld the answer.")
 
 
 def read_answer(answer: str, shape: type[M]) -> M:
@@ -28,9 +27,9 @@ def read_answer(answer: str, shape: type[M]) -> M:
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
     if any(problem["type"] == "json_invalid" for problem in problems):
-        raise SkillFailed("model_output_not_json", msgid("The model's answer is not JSON."))
+        raise SkillFailed("model_output_not_json", "The answer is not JSON.")
     fields = sorted({".".join(map(str, problem["loc"])) or "answer" for problem in problems})
-    raise SkillFailed("model_output_wrong_shape", f"The model's answer does not fit: {', '.join(fields)}.")
+    raise SkillFailed("model_output_wrong_shape", f"The answer does not fit: {', '.join(fields)}.")
 
 
 def json_part(answer: str) -> str:

@@ -22,7 +22,6 @@ from app.llm.answers import check_finish, read_answer, tool_params
 from app.llm.failures import BROKE_OFF, NOT_UNDERSTOOD, CallFailed, read_failure
 from app.llm.metering import FAILED, Meter
 from app.llm.replies import Choice, Completion, Piece
-from app.msgids import msgid
 from app.settings import Settings
 
 PLAN_TEMPERATURE = 0.1
@@ -90,7 +89,10 @@ class ChatClient:
         await self._sdk.close()
 
     async def choose_tool(self, request: ChatRequest, tools: Sequence[Tool], calls: CallLog) -> ToolChoice | None:
-        """Return the first function that the model calls, or None when it calls none. Raises ModelUnavailable."""
+        """Return the first function that the model calls, or None when it calls none.
+
+        Raises ModelUnavailable, SkillFailed when the model broke off before it had chosen.
+        """
 
         async def send(meter: Meter) -> ToolChoice | None:
             params = tool_params([(tool.name, tool.description, tool.parameters) for tool in tools])
@@ -217,7 +219,7 @@ def _note_piece(chunk: object, meter: Meter) -> bool:
         return False
     meter.see(piece)
     if len(meter.answer) > MAX_ANSWER_CHARS:
-        raise SkillFailed("model_output_too_long", msgid("The model's answer is far too long."))
+        raise SkillFailed("model_output_too_long", "The answer is far too long.")
     return True
 
 

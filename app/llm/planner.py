@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from openai.types.chat import ChatCompletionMessageParam
 
-from app.agent.ports import CallSkill, Finish, Plan, SkillOffer
+from app.agent.ports import PLANNING, CallSkill, Finish, Plan, SkillOffer
 from app.agent.skill import CallLog
 from app.agent.values import Observation, ToolMessage
 from app.llm.client import ChatClient, ChatRequest, Tool
@@ -23,7 +23,10 @@ class ModelPlanner:
         self._prompt = load_prompt("plan")
 
     async def plan(self, observation: Observation, offers: Sequence[SkillOffer], calls: CallLog) -> Plan:
-        """Return the model's next move; its arguments are passed on as text. Raises ModelUnavailable."""
+        """Return the model's next move; its arguments are passed on as text.
+
+        Raises ModelUnavailable, SkillFailed when it broke off before it had chosen.
+        """
         if not offers:
             return Finish("no skill is on offer")
         request = ChatRequest("plan", self._prompt.version, _messages(self._prompt, observation))
@@ -49,7 +52,8 @@ def _messages(prompt: Prompt, observation: Observation) -> tuple[ChatCompletionM
         {"role": "user", "content": user},
     ]
     for number, turn in enumerate(observation.turns, start=1):
-        messages.extend(_turn(number, turn))
+        if turn.skill != PLANNING:
+            messages.extend(_turn(number, turn))
     messages.append({"role": "user", "content": _progress(prompt, observation)})
     return tuple(messages)
 

@@ -19,7 +19,7 @@ from app.runs.resume import first_observation
 
 log = logging.getLogger(__name__)
 
-MODEL_UNAVAILABLE = msgid("No model answers at the moment.")
+NO_PLANNER = msgid("This run was to use a model, and none is set up any more. Try it again.")
 TIMED_OUT = msgid("The run took too long.")
 UNEXPECTED = msgid("Something went wrong inside; the log has the details.")
 
@@ -68,8 +68,8 @@ class Executor:
         except asyncio.CancelledError:
             # The one place that ends a cancelled run's task. Who cancelled the run has written that already.
             await self._leave(claimed, journal, calls)
-        except ModelUnavailable:
-            await self._fail(journal, calls, "model_unavailable", MODEL_UNAVAILABLE)
+        except ModelUnavailable as error:
+            await self._fail(journal, calls, "model_unavailable", error.message)
         except TimeoutError:
             await self._fail(journal, calls, "timed_out", TIMED_OUT)
         except Exception:
@@ -85,7 +85,7 @@ class Executor:
     def _ports(self, claimed: Claimed, journal: RunJournal, calls: CallLog) -> RunPorts:
         planner = self._agent.planners.get(claimed.row["planner"])
         if planner is None:
-            raise ModelUnavailable(f"this process has no planner {claimed.row['planner']!r}")
+            raise ModelUnavailable(NO_PLANNER)
         return RunPorts(
             planner=planner,
             skills=self._agent.skills,

@@ -142,15 +142,18 @@ class FixedDrafter:
 
 @dataclass
 class ScriptedPlanner:
-    """Plays a list of plans, then finishes; keeps what was on offer."""
+    """Plays a list of plans and failures, then finishes; keeps what was on offer."""
 
-    plans: list[Plan]
+    plans: list[Plan | SkillFailed]
     offered: list[tuple[str, ...]] = field(default_factory=list)
 
     async def plan(self, observation: Observation, offers: Sequence[SkillOffer], calls: CallLog) -> Plan:
         calls.add(PAID)
         self.offered.append(tuple(offer.name for offer in offers))
-        return self.plans.pop(0) if self.plans else Finish("the script has ended")
+        plan = self.plans.pop(0) if self.plans else Finish("the script has ended")
+        if isinstance(plan, SkillFailed):
+            raise plan
+        return plan
 
 
 def call(skill: str, arguments: str = "{}") -> CallSkill:

@@ -9,7 +9,7 @@ from app.agent.admission import AnySkill
 from app.agent.loop import RunPorts, Start, drive
 from app.agent.ports import Planner
 from app.agent.rule_planner import RulePlanner
-from app.agent.skill import CallLog, Level, Phase
+from app.agent.skill import CallLog, Level, Phase, SkillFailed
 from app.agent.steps import GAVE_UP, KEEPS_FAILING, NOT_COVERED, OUT_OF_STEPS, DraftReady, Escalate
 from app.agent.values import Classification, Observation, Sufficiency
 from app.skills import make_skills
@@ -26,6 +26,7 @@ from tests.agent.parts import (
 )
 
 CLASSIFY, SEARCH, DRAFT = call("classify_ticket"), call("search_knowledge"), call("draft_reply")
+CUT_OFF = SkillFailed("model_output_cut", "The answer was cut off.")
 INSUFFICIENT = Sufficiency.INSUFFICIENT
 
 
@@ -146,6 +147,18 @@ def test_the_third_failure_in_a_row_goes_to_a_person() -> None:
 def test_two_failures_in_a_row_do_not() -> None:
     run = Run(RulePlanner(), classifier=FixedClassifier(failures=2))
     assert isinstance(run.outcome, DraftReady)
+
+
+def test_a_planner_that_fails_has_made_a_step_that_failed_and_may_try_again() -> None:
+    run = Run(ScriptedPlanner([CUT_OFF, CLASSIFY, SEARCH, DRAFT]))
+    assert run.journal.lines[:2] == [("started", 1, "plan", "{}"), ("failed", 1, "model_output_cut", "Continue")]
+    assert isinstance(run.outcome, DraftReady)
+
+
+def test_a_planner_that_keeps_failing_goes_to_a_person() -> None:
+    run = Run(ScriptedPlanner([CUT_OFF] * 3))
+    assert run.reason == KEEPS_FAILING
+    assert run.journal.lines[-1] == ("failed", 3, "model_output_cut", "Escalate")
 
 
 def test_an_insufficient_search_is_tried_once_more_in_other_words_and_then_goes_to_a_person() -> None:

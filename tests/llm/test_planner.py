@@ -2,7 +2,10 @@
 
 import json
 
-from app.agent.ports import CallSkill, Finish, SkillOffer
+import pytest
+
+from app.agent.ports import PLANNING, CallSkill, Finish, SkillOffer
+from app.agent.skill import SkillFailed
 from app.agent.values import Observation, ToolMessage
 from app.llm.planner import ModelPlanner
 from tests.llm.observations import REFUND_RULE, ready_to_draft, ticket
@@ -41,6 +44,21 @@ def test_later_moves_follow_from_the_turns_taken(with_client, calls):
 def test_a_call_without_tool_is_the_end(with_client, calls):
     observation = ready_to_draft(turns=tuple(turn(offer.name) for offer in OFFERS))
     assert isinstance(plan(with_client, observation, calls), Finish)
+
+
+def test_a_model_that_breaks_off_before_it_has_chosen_has_failed(with_client, calls):
+    observation = ready_to_draft(turns=tuple(turn(offer.name) for offer in OFFERS))
+    for finish, code in (("length", "model_output_cut"), ("content_filter", "model_output_filtered")):
+        with pytest.raises(SkillFailed) as failed:
+            plan(with_client, observation, calls, model=f"stub;finish={finish}")
+        assert failed.value.code == code
+
+
+def test_a_failure_of_the_planner_is_no_turn_that_the_model_is_shown(with_client, stub_llm, calls):
+    plan(with_client, ready_to_draft(turns=(turn(PLANNING, failed=True), turn("classify_ticket"))), calls)
+    (body,) = stub_llm.requests()
+    called = [call["function"]["name"] for message in body["messages"] for call in message.get("tool_calls") or ()]
+    assert called == ["classify_ticket"]
 
 
 def test_nothing_on_offer_costs_nothing(with_client, stub_llm, calls):

@@ -12,7 +12,7 @@ class AbsentModel:
     """A planner whose model does not answer."""
 
     async def plan(self, observation: Observation, offers: Sequence[SkillOffer], calls: CallLog) -> Plan:
-        raise ModelUnavailable("no endpoint answers")
+        raise ModelUnavailable
 
 
 class BrokenRetriever:
