@@ -15,8 +15,9 @@ from app.errors import AppError, Forbidden
 from app.httpkit.container import container
 from app.httpkit.htmx import is_htmx
 from app.ids import parse_id
-from app.staff import queries
+from app.staff import sign_in
 from app.staff.models import Role
+from app.staff.queries import Person
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,11 +39,11 @@ class StaffUser(UserMixin):  # type: ignore[misc]
     display_name: str
     role: Role
     locale: str | None
-    session_epoch: int
+    session_id: UUID
 
     def get_id(self) -> str:
-        """Return what the session keeps: the id, and the epoch that must still be the person's own."""
-        return f"{self.id}:{self.session_epoch}"
+        """Return what the cookie keeps: the id of the session, never that of the person."""
+        return str(self.session_id)
 
     def may(self, role: Role) -> bool:
         """Return whether this person's role includes `role`."""
@@ -50,7 +51,7 @@ class StaffUser(UserMixin):  # type: ignore[misc]
 
 
 def init_auth(app: Flask) -> None:
-    """Set up Flask-Login: the session holds an id and an epoch, nothing else."""
+    """Set up Flask-Login: the cookie holds the id of a session that we keep, nothing else."""
     # Its context processor would look the person up for every template, the page of a failed database too.
     manager = LoginManager(app, add_context_processor=False)
     manager.session_protection = None
@@ -61,33 +62,35 @@ def init_auth(app: Flask) -> None:
 
 def load_staff(kept: str) -> StaffUser | None:
     """Return the person of a session, or None when they are gone, shut out, or their sessions were ended."""
-    name, _, epoch = kept.partition(":")
-    staff_id = parse_id(name)
-    if staff_id is None:
+    session_id = parse_id(kept)
+    if session_id is None:
         return None
     with container().sessions() as db:
-        person = queries.person(db, staff_id)
-    if person is None or not person.is_active or str(person.session_epoch) != epoch:
-        return None
-    return as_user(person)
+        person = sign_in.session_holder(db, session_id)
+    return _as_user(person, session_id) if person else None
 
 
-def as_user(person: queries.Person) -> StaffUser:
-    """Return a person of the staff room as Flask-Login wants them."""
-    return StaffUser(person.id, person.username, person.display_name, person.role, person.locale, person.session_epoch)
-
-
-def start_session(user: StaffUser, *, keep: bool) -> None:
-    """Start a fresh session for `user`; nothing of the one before survives. `keep` outlives the browser's end."""
+def start_session(person: Person, *, keep: bool) -> None:
+    """Start a fresh session for `person`; nothing of the one before survives. `keep` outlives the browser's end."""
     session.clear()
-    login_user(user)
+    with container().transaction() as db:
+        session_id = sign_in.start_session(db, person.id)
+    login_user(_as_user(person, session_id))
     session.permanent = keep
 
 
 def end_session() -> None:
-    """End the session."""
+    """End the session: a copy of its cookie opens nothing any more."""
+    staff = current_staff_or_none()
+    if staff:
+        with container().transaction() as db:
+            sign_in.end_session(db, staff.session_id)
     logout_user()
     session.clear()
+
+
+def _as_user(person: Person, session_id: UUID) -> StaffUser:
+    return StaffUser(person.id, person.username, person.display_name, person.role, person.locale, session_id)
 
 
 def current_staff_or_none() -> StaffUser | None:

@@ -12,8 +12,8 @@ from app.errors import AppError
 from app.httpkit.auth import current_staff_or_none
 from app.httpkit.container import container
 from app.settings import ROOT
+from app.staff.models import LOCALES
 
-LOCALES = ("zh", "en")
 HTML_LANG = {"zh": "zh-CN", "en": "en"}
 COOKIE = "locale"
 _CATALOGUE = ROOT / "app" / "web" / "translations"

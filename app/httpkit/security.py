@@ -1,13 +1,11 @@
 """What browsers are told to refuse, and what we refuse from browsers: headers, cookies, CSRF."""
 
-from datetime import timedelta
-
 from flask import Blueprint, Flask, Response, request
 from flask_wtf import CSRFProtect
 
 from app.settings import Settings
+from app.staff.sign_in import SESSION_LIFE
 
-SESSION_DAYS = 14
 CSP = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
@@ -27,7 +25,7 @@ def init_security(app: Flask, settings: Settings) -> None:
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
         SESSION_COOKIE_SECURE=settings.secure_cookies,
-        PERMANENT_SESSION_LIFETIME=timedelta(days=SESSION_DAYS),
+        PERMANENT_SESSION_LIFETIME=SESSION_LIFE,
         # A token lives as long as its session: people keep a ticket open for hours.
         WTF_CSRF_TIME_LIMIT=None,
     )

@@ -10,6 +10,10 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.base import Base, CreatedAt, Key
 
+LOCALES = ("zh", "en")
+"""The languages that a person may choose."""
+USERNAME_MAX = 80
+
 
 class Role(StrEnum):
     """What a member of staff may do; each includes the one before."""
@@ -25,7 +29,7 @@ class Role(StrEnum):
 
 
 class Staff(Base):
-    """A person who signs in. `password_hash` is argon2id; `session_epoch` ends all sessions when it grows."""
+    """A person who signs in. `password_hash` is argon2id."""
 
     __tablename__ = "staff"
 
@@ -36,7 +40,17 @@ class Staff(Base):
     role: Mapped[str]
     locale: Mapped[str | None]
     is_active: Mapped[bool] = mapped_column(default=True)
-    session_epoch: Mapped[int] = mapped_column(default=0)
+    created_at: Mapped[CreatedAt]
+
+
+class StaffSession(Base):
+    """A person signed in with one browser; its cookie names the row, and without the row it opens nothing."""
+
+    __tablename__ = "staff_sessions"
+    __table_args__ = (Index("ix_staff_sessions_staff_id", "staff_id"),)
+
+    id: Mapped[Key]
+    staff_id: Mapped[UUID] = mapped_column(ForeignKey("staff.id"))
     created_at: Mapped[CreatedAt]
 
 

@@ -19,27 +19,11 @@ class Person:
     display_name: str
     role: Role
     locale: str | None
-    is_active: bool
-    session_epoch: int
 
 
 def as_person(staff: Staff) -> Person:
     """Return a row as others may see it."""
-    return Person(
-        staff.id,
-        staff.username,
-        staff.display_name,
-        Role(staff.role),
-        staff.locale,
-        staff.is_active,
-        staff.session_epoch,
-    )
-
-
-def person(session: Session, staff_id: UUID) -> Person | None:
-    """Return the person with this id, if there is one."""
-    staff = session.get(Staff, staff_id)
-    return as_person(staff) if staff else None
+    return Person(staff.id, staff.username, staff.display_name, Role(staff.role), staff.locale)
 
 
 def names(session: Session, staff_ids: Collection[UUID]) -> dict[UUID, str]:

@@ -1,110 +1,33 @@
-"""Commands of the staff room: people are made, sign in, and choose their language."""
+"""Commands of the staff room: people are made, shut out, get a new password, and choose their language."""
 
-import logging
 from uuid import UUID
 
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
-from argon2.profiles import RFC_9106_LOW_MEMORY
-from redis import Redis, RedisError
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.errors import InvalidInput, NotFound
 from app.ids import new_id
-from app.staff.models import Role, Staff
-from app.staff.queries import Person, as_person
-
-log = logging.getLogger(__name__)
-
-LOCALES = ("zh", "en")
-FAILURES_ALLOWED = 5
-LOCKED_FOR_S = 15 * 60
-
-_hasher = PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
-# Verified when the name is unknown, so that the answer takes as long as for a known one.
-_NOBODY = _hasher.hash("nobody has this password")
-
-
-class SignInRefused(InvalidInput):
-    """Name and password do not belong together; which of both is wrong is not said."""
-
-    code = "sign_in_refused"
-
-
-class TooManyFailures(InvalidInput):
-    """This name failed too often from this address; it has to wait."""
-
-    status = 429
-    code = "too_many_failures"
-
-
-class FailureCount:
-    """Failed sign-ins of a name from an address, kept in Redis for a quarter of an hour.
-
-    Without Redis nothing is counted: people can still sign in, and argon2 alone slows guessing down.
-    """
-
-    def __init__(self, redis: "Redis", username: str, origin: str) -> None:
-        self._redis = redis
-        self._key = f"sign-in:{username.lower()}:{origin}"
-
-    def is_locked(self) -> bool:
-        """Return whether the name has failed too often."""
-        try:
-            return int(self._redis.get(self._key) or 0) >= FAILURES_ALLOWED
-        except RedisError:
-            log.warning("failed sign-ins are not counted: Redis does not answer")
-            return False
-
-    def add(self) -> None:
-        """Count one more failure; each starts the quarter of an hour anew."""
-        try:
-            with self._redis.pipeline() as pipe:
-                pipe.incr(self._key)
-                pipe.expire(self._key, LOCKED_FOR_S)
-                pipe.execute()
-        except RedisError:
-            log.warning("a failed sign-in was not counted: Redis does not answer")
-
-    def clear(self) -> None:
-        """Forget the failures after a success."""
-        try:
-            self._redis.delete(self._key)
-        except RedisError:
-            log.warning("failed sign-ins were not cleared: Redis does not answer")
-
-
-def authenticate(session: Session, *, username: str, password: str, failures: FailureCount) -> Person:
-    """Return the person whose name and password these are.
-
-    Raises SignInRefused (also for people who are shut out), TooManyFailures after five failures.
-    """
-    if failures.is_locked():
-        raise TooManyFailures("Too many failed attempts. Try again in %(minutes)s minutes.", minutes=LOCKED_FOR_S // 60)
-    staff = session.scalar(select(Staff).where(Staff.username == username))
-    if not _matches(staff, password) or staff is None or not staff.is_active:
-        failures.add()
-        raise SignInRefused("Account or password is wrong.")
-    if _hasher.check_needs_rehash(staff.password_hash):
-        staff.password_hash = _hasher.hash(password)
-    failures.clear()
-    return as_person(staff)
+from app.staff import audit
+from app.staff.models import LOCALES, USERNAME_MAX, Role, Staff
+from app.staff.passwords import hash_password
+from app.staff.sign_in import end_sessions
 
 
 def create_staff(
     session: Session, *, username: str, display_name: str, password: str, role: Role, locale: str | None = None
 ) -> UUID:
-    """Create a person who can sign in; returns their id. Raises InvalidInput when the name is taken or empty."""
+    """Create a person who can sign in; returns their id. Raises InvalidInput when the name is taken or can't be one."""
     if not username or not password:
         raise InvalidInput("A name and a password are needed.")
+    if len(username) > USERNAME_MAX or not username.isprintable() or username != username.strip():
+        raise InvalidInput("An account name has at most %(most)s printable characters.", most=USERNAME_MAX)
     if session.scalar(select(Staff.id).where(Staff.username == username)) is not None:
         raise InvalidInput("The account name %(username)s is taken.", field="username", username=username)
     staff = Staff(
         id=new_id(),
         username=username,
         display_name=display_name,
-        password_hash=_hasher.hash(password),
+        password_hash=hash_password(password),
         role=role,
         locale=locale,
     )
@@ -122,16 +45,38 @@ def change_locale(session: Session, *, staff_id: UUID, locale: str) -> None:
         raise NotFound("There is no such account.")
 
 
-def end_sessions(session: Session, *, staff_id: UUID) -> None:
-    """End every session of a person, wherever they are signed in. Raises NotFound."""
-    epoch = Staff.session_epoch + 1
-    found = session.scalar(update(Staff).where(Staff.id == staff_id).values(session_epoch=epoch).returning(Staff.id))
-    if found is None:
+def set_active(session: Session, *, username: str, active: bool) -> None:
+    """Shut a person out, which ends their sessions, or let them in again. Raises NotFound."""
+    staff = _named(session, username)
+    staff.is_active = active
+    if not active:
+        end_sessions(session, staff.id)
+    _audit(session, "staff_enabled" if active else "staff_disabled", staff)
+
+
+def change_password(session: Session, *, username: str, password: str) -> None:
+    """Give a person a new password and end their sessions. Raises InvalidInput when it is empty, NotFound."""
+    if not password:
+        raise InvalidInput("A name and a password are needed.")
+    staff = _named(session, username)
+    staff.password_hash = hash_password(password)
+    end_sessions(session, staff.id)
+    _audit(session, "password_changed", staff)
+
+
+def sign_out_everywhere(session: Session, *, username: str) -> None:
+    """End every session of a person. Raises NotFound."""
+    staff = _named(session, username)
+    end_sessions(session, staff.id)
+    _audit(session, "sessions_ended", staff)
+
+
+def _named(session: Session, username: str) -> Staff:
+    staff = session.scalar(select(Staff).where(Staff.username == username).with_for_update())
+    if staff is None:
         raise NotFound("There is no such account.")
+    return staff
 
 
-def _matches(staff: Staff | None, password: str) -> bool:
-    try:
-        return _hasher.verify(staff.password_hash if staff else _NOBODY, password)
-    except (VerificationError, InvalidHashError):
-        return False
+def _audit(session: Session, action: str, staff: Staff) -> None:
+    audit.record(session, action, staff_id=None, account=str(staff.id))

@@ -5,7 +5,6 @@ import re
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
-from uuid import UUID
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
@@ -24,7 +23,6 @@ _USE_NOTED_EVERY = timedelta(minutes=1)
 class TokenHolder:
     """Who a token stands for. `source` names the space of its idempotency keys."""
 
-    token_id: UUID
     name: str
     source: str
 
@@ -53,7 +51,7 @@ def verify_token(session: Session, token: str) -> TokenHolder | None:
         return None
     if row.last_used_at is None or row.last_used_at < now() - _USE_NOTED_EVERY:
         row.last_used_at = func.now()
-    return TokenHolder(row.id, row.name, row.source)
+    return TokenHolder(row.name, row.source)
 
 
 def revoke_token(session: Session, name: str) -> None:

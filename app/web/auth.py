@@ -1,36 +1,20 @@
 """Sign in and out."""
 
-from dataclasses import dataclass
-
 from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
+from app.demo.loader import ACCOUNTS
 from app.errors import AppError
-from app.httpkit.auth import as_user, current_staff_or_none, end_session, local_path, start_session
+from app.httpkit.auth import current_staff_or_none, end_session, local_path, start_session
 from app.httpkit.container import container
 from app.httpkit.htmx import answer
 from app.httpkit.language import gettext as _
 from app.httpkit.language import say
-from app.msgids import msgid
-from app.staff.service import FailureCount, authenticate
+from app.httpkit.off_loop import off_loop
+from app.staff.passwords import check_password
+from app.staff.sign_in import FailureCount, authenticate
 
 blueprint = Blueprint("auth", __name__)
-
-
-@dataclass(frozen=True, slots=True)
-class DemoAccount:
-    """An account that the sign-in page offers in demo mode; `role` is a msgid."""
-
-    username: str
-    password: str
-    role: str
-
-
-DEMO_ACCOUNTS = (
-    DemoAccount("agent", "agent-demo", msgid("Agent")),
-    DemoAccount("lead", "lead-demo", msgid("Supervisor")),
-    DemoAccount("admin", "admin-demo", msgid("Administrator")),
-)
 
 
 @blueprint.get("/sign-in")
@@ -48,13 +32,18 @@ def sign_in_submit() -> Response:
     password = request.form.get("password", "")
     if not username or not password:
         return _page(error=_("Enter your account and your password."), username=username, status=422)
+    parts = container()
     try:
-        with container().transaction() as session:
-            failures = FailureCount(container().redis, username, request.remote_addr or "")
-            person = authenticate(session, username=username, password=password, failures=failures)
+        person = authenticate(
+            parts.transaction,
+            username=username,
+            password=password,
+            failures=FailureCount(parts.redis, username, request.remote_addr or ""),
+            check=off_loop(check_password),
+        )
     except AppError as error:
         return _page(error=say(error), username=username, status=error.status)
-    start_session(as_user(person), keep="keep" in request.form)
+    start_session(person, keep="keep" in request.form)
     return redirect(_next(), 303)
 
 
@@ -70,7 +59,7 @@ def _next() -> str:
 
 
 def _page(*, error: str = "", username: str = "", status: int = 200) -> Response:
-    accounts = DEMO_ACCOUNTS if container().settings.demo else ()
+    accounts = ACCOUNTS if container().settings.demo else ()
     target = local_path(request.values.get("next")) or ""
     page = render_template(
         "auth/sign_in.html", error=error, username=username, next_path=target, demo_accounts=accounts

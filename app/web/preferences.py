@@ -8,7 +8,8 @@ from werkzeug.wrappers import Response
 from app.errors import InvalidInput
 from app.httpkit.auth import current_staff_or_none, local_path
 from app.httpkit.container import container
-from app.httpkit.language import COOKIE, LOCALES
+from app.httpkit.language import COOKIE
+from app.staff.models import LOCALES
 from app.staff.service import change_locale
 
 blueprint = Blueprint("preferences", __name__, url_prefix="/preferences")

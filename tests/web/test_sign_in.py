@@ -1,15 +1,21 @@
 """Signing in and out, and what a session is worth."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from app.bootstrap import Container
+from app.errors import AppError
 from app.factory import create_app
 from app.settings import Settings
-from app.staff.models import Role, Staff
-from app.staff.service import FAILURES_ALLOWED, create_staff, end_sessions
+from app.staff.models import Role, Staff, StaffSession
+from app.staff.passwords import PasswordCheck, check_password
+from app.staff.service import create_staff
+from app.staff.sign_in import FAILURES_ALLOWED, SESSION_LIFE, FailureCount, TooManyFailures, authenticate
 from tests.conftest import Login
 from tests.factories import PASSWORD, make_staff
 from tests.web.pages import ENGLISH, HTMX, csrf, send, text_of
@@ -68,8 +74,63 @@ def test_a_name_waits_after_five_failures(client: FlaskClient, container: Contai
     for _ in range(FAILURES_ALLOWED):
         assert enter(client, "agent", "wrong").status_code == 422
     assert enter(client, "agent", PASSWORD).status_code == 429
-    with container.redis.client() as redis:
-        assert 0 < redis.ttl("sign-in:agent:127.0.0.1") <= 900
+    (key,) = container.redis.keys("sign-in:*")
+    assert 0 < container.redis.ttl(key) <= 900
+
+
+def test_attempts_at_the_same_time_do_not_pass_together(container: Container) -> None:
+    """Each counts before its password is looked at: no two find the count as it was before both."""
+    make_staff(container)
+    start = Barrier(2 * FAILURES_ALLOWED)
+    checked = []
+
+    def check(kept: str | None, password: str) -> PasswordCheck:
+        checked.append(password)
+        return check_password(kept, password)
+
+    def guess() -> type[Exception]:
+        failures = FailureCount(container.redis, "agent", "origin")
+        start.wait(timeout=10)
+        with pytest.raises(AppError) as refused:
+            authenticate(container.transaction, username="agent", password="wrong", failures=failures, check=check)
+        return refused.type
+
+    with ThreadPoolExecutor(start.parties) as pool:
+        outcomes = [future.result() for future in [pool.submit(guess) for _ in range(start.parties)]]
+    assert outcomes.count(TooManyFailures) == FAILURES_ALLOWED
+    assert len(checked) == FAILURES_ALLOWED
+
+
+def test_no_session_is_open_while_a_password_is_checked(container: Container) -> None:
+    make_staff(container)
+    held = []
+
+    def check(kept: str | None, password: str) -> PasswordCheck:
+        held.append(container.engine.pool.checkedout())
+        return check_password(kept, password)
+
+    failures = FailureCount(container.redis, "agent", "origin")
+    authenticate(container.transaction, username="agent", password=PASSWORD, failures=failures, check=check)
+    assert held == [0]
+
+
+@pytest.mark.parametrize("username", ["a\0b", "a" * 81, "a" * 500_000])
+def test_names_that_nobody_can_have(client: FlaskClient, container: Container, username: str) -> None:
+    assert enter(client, username, "x").status_code == 422
+    assert container.redis.keys("sign-in:*") == []
+
+
+def test_people_behind_a_trusted_proxy_have_origins_of_their_own(settings: Settings, container: Container) -> None:
+    """Without the setting the header is what anybody may write, and counts for nothing."""
+    for trusted, keys in ((0, 1), (1, 2)):
+        container.redis.flushdb()
+        changed = settings.model_copy(update={"trusted_proxies": trusted})
+        app = create_app(Container(changed, container.engine, container.sessions, container.redis))
+        for address in ("192.0.2.1", "192.0.2.2"):
+            client = app.test_client()
+            fields = {"username": "agent", "password": "wrong", "csrf_token": csrf(client)}
+            client.post("/sign-in", data=fields, headers={"X-Forwarded-For": address})
+        assert len(container.redis.keys("sign-in:*")) == keys
 
 
 def test_a_success_forgets_the_failures(client: FlaskClient, container: Container) -> None:
@@ -101,11 +162,24 @@ def test_the_session_starts_afresh_at_sign_in(client: FlaskClient, container: Co
     assert stale.status_code == 400
 
 
-def test_ending_sessions_ends_them_everywhere(login: Login, container: Container) -> None:
+def test_signing_out_ends_this_session_and_no_other(login: Login) -> None:
     desk, phone = login("agent"), login("agent")
+    cookie = desk.get_cookie("draftdesk")
+    assert cookie
+    assert send(desk, "/sign-out").status_code == 303
+    desk.set_cookie("draftdesk", cookie.value)
+    assert desk.get("/").status_code == 302, "a copy of the cookie still opens pages"
+    assert phone.get("/").status_code == 200
+
+
+def test_a_session_ends_by_its_age(login: Login, container: Container) -> None:
+    client = login("agent")
     with container.transaction() as session:
-        end_sessions(session, staff_id=session.scalars(select(Staff.id)).one())
-    assert [client.get("/").status_code for client in (desk, phone)] == [302, 302]
+        session.execute(update(StaffSession).values(created_at=func.now() - SESSION_LIFE))
+    assert client.get("/").status_code == 302
+    login("agent")
+    with container.sessions() as session:
+        assert session.scalars(select(func.count()).select_from(StaffSession)).one() == 1
 
 
 def test_sign_out_needs_the_form(login: Login) -> None:
