@@ -1,6 +1,7 @@
 """create_app: a Flask application on the parts of the process. Blueprints, error pages, nothing else."""
 
 from flask import Flask
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.api import BLUEPRINTS as API_BLUEPRINTS
 from app.bootstrap import Container, build_container
@@ -17,9 +18,10 @@ from app.settings import ROOT, Settings
 from app.web import BLUEPRINTS as WEB_BLUEPRINTS
 from app.web.admin import mount_dashboard
 from app.web.frame import init_frame
+from app.web.knowledge import make_room_for_uploads
 
-FILES_AT_ONCE = 20
-FORM_BYTES = 1_000_000
+FORM_BYTES = 2**20
+"""The largest body of a request; uploads of documents and the API have limits of their own."""
 
 
 def create_app(container: Container | None = None) -> Flask:
@@ -27,12 +29,15 @@ def create_app(container: Container | None = None) -> Flask:
     container = container or build_container(Settings())
     settings = container.settings
     app = Flask("draftdesk", template_folder=str(ROOT / "templates"), static_folder=str(ROOT / "static"))
-    app.config["MAX_CONTENT_LENGTH"] = settings.upload_max_mb * 1_000_000 * FILES_AT_ONCE + FORM_BYTES
-    app.config["MAX_FORM_MEMORY_SIZE"] = FORM_BYTES
+    app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = FORM_BYTES
+    if settings.trusted_proxies:
+        hops = settings.trusted_proxies
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)  # type: ignore[method-assign]
     app.extensions[EXTENSION] = container
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
 
     init_tracing(app)
+    app.before_request(make_room_for_uploads)  # before the CSRF check, which reads the body
     init_security(app, settings)
     init_htmx(app)
     init_auth(app)

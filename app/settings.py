@@ -29,6 +29,7 @@ class Settings(BaseSettings):
     web_processes: int = Field(2, ge=1, le=64, description="web server processes; each serves thousands of live pages")
     secret_key: SecretStr = Field(SecretStr(DEMO_SECRET), description="signs sessions; must be set outside demo mode")
     demo: bool = Field(False, description="demo data, demo accounts and the built-in secret are allowed")
+    trusted_proxies: int = Field(0, ge=0, le=10, description="proxies in front; so many X-Forwarded-For are believed")
     secure_cookies: bool = Field(False, description="session cookie over HTTPS only; set it behind TLS")
     time_zone: str = Field("Asia/Shanghai", description="times on the page")
     default_locale: Literal["zh", "en"] = Field("zh", description="language of the page until a person chooses")
@@ -72,6 +73,11 @@ class Settings(BaseSettings):
                 "SECRET_KEY must be set (or DEMO=1 for a trial): python -c 'import secrets; print(secrets.token_hex())'"
             )
         return self
+
+    @property
+    def upload_max_bytes(self) -> int:
+        """The largest document that may be uploaded."""
+        return self.upload_max_mb * 2**20
 
     @property
     def offline(self) -> bool:
