@@ -1,14 +1,17 @@
 """Who may do what, and what browsers are told to refuse."""
 
 import re
+from io import BytesIO
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from werkzeug.routing import Rule
 
 from app.bootstrap import Container, build_container
 from app.factory import create_app
 from app.httpkit.security import CSP
+from app.ids import new_id
 from app.settings import Settings
 from app.staff.models import Role
 from tests.conftest import Login
@@ -31,6 +34,85 @@ def test_every_post_route_is_protected(app: Flask) -> None:
     left_out = {blueprint.name for blueprint in app.extensions["csrf"]._exempt_blueprints}
     assert {name for name in left_out if not name.startswith("api_")} == {"rq_dashboard"}
     assert app.extensions["csrf"]._exempt_views == set()
+
+
+OPEN_TO_STRANGERS = {
+    "static",
+    "health.healthz",
+    "auth.sign_in",
+    "auth.sign_in_submit",
+    "auth.sign_out",
+    "preferences.language",
+}
+
+
+def test_every_other_address_is_closed_to_strangers(app: Flask) -> None:
+    """A new view that forgets its decorator fails here."""
+    client = app.test_client()
+    token = {"X-CSRFToken": csrf(client)}
+    examples: dict[str, object] = {"uuid": new_id(), "int": 1001, "default": "x", "path": "x"}
+    requests = [
+        (rule.endpoint, method, rule, {name: examples[kind] for name, kind in _places(rule)})
+        for rule in app.url_map.iter_rules()
+        if rule.endpoint not in OPEN_TO_STRANGERS
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    ]
+    assert len(requests) > 25
+    for endpoint, method, rule, values in requests:
+        _, path = rule.build(values) or ("", "")
+        answer = client.open(path, method=method, headers=token)
+        sent_away = answer.status_code == 302 and answer.headers["Location"].startswith("/sign-in")
+        assert sent_away or answer.status_code == 401, f"{endpoint} {method} answers {answer.status_code}"
+
+
+def _places(rule: Rule) -> list[tuple[str, str]]:
+    return [(name, kind or "default") for kind, name in re.findall(r"<(?:(\w+)(?:\([^)]*\))?:)?(\w+)>", rule.rule)]
+
+
+UPLOAD = b"x" * (3 * 2**20)
+
+
+@pytest.mark.parametrize(
+    ("role", "path", "status"),
+    [
+        (None, "/sign-in", 413),
+        (None, "/knowledge", 413),
+        (Role.AGENT, "/knowledge", 413),
+        (Role.ADMIN, "/tickets/new", 413),
+        (Role.SUPERVISOR, "/knowledge", 200),
+    ],
+)
+def test_only_uploads_may_be_large(app: Flask, login: Login, role: Role | None, path: str, status: int) -> None:
+    client = login("someone", role) if role else app.test_client()
+    headers = HTMX | {"X-CSRFToken": csrf(client)}
+    fields = {"files": (BytesIO(UPLOAD), "large.txt")}
+    answer = client.post(path, data=fields, headers=headers, content_type="multipart/form-data")
+    assert answer.status_code == status
+    answer.request.environ["wsgi.input"].close()  # the client spools a body of this size to a file
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/?q=%00",
+        "/inbox/rows?q=%00a%1f",
+        f"/inbox/rows?after=3.0.{10**26}.0197c0de-0000-7000-8000-000000000000",
+        f"/inbox/rows?after={10**12}.0.1.0197c0de-0000-7000-8000-000000000000",
+        f"/inbox/rows?after=3.{10**12}.1.0197c0de-0000-7000-8000-000000000000",
+        f"/inbox/rows?q={'9' * 30}",
+        "/knowledge/search?question=%00",
+        f"/tickets/{10**19}",
+        f"/tickets/{10**19}/regions",
+        f"/tickets/{2**63 - 1}",
+    ],
+)
+def test_hostile_addresses_are_answered(login: Login, container: Container, path: str) -> None:
+    make_ticket(container)
+    assert login("boss", Role.ADMIN).get(path).status_code == (404 if path.startswith("/tickets/") else 200)
+
+
+def test_hostile_forms_are_answered(login: Login) -> None:
+    assert send(login("agent"), f"/tickets/{10**19}/approve", run_id=new_id(), text="x", htmx=True).status_code == 404
 
 
 def test_the_token_of_one_session_is_worth_nothing_in_another(login: Login) -> None:
@@ -89,7 +171,19 @@ def test_the_dashboard_changes_nothing_for_other_sites(login: Login) -> None:
     assert client.get("/admin/rq/requeue/runs").status_code == 405
     assert client.post("/admin/rq/requeue/runs", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert client.post("/admin/rq/requeue/runs", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
-    assert client.post("/admin/rq/queue/runs/queued/empty").get_json() == {"status": "DISABLED"}
+    for headers, status in (
+        ({}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://evil.example", "Referer": "http://localhost/admin/rq/"}, 403),
+        ({"Referer": "http://evil.example/?http://localhost/"}, 403),
+        ({"Referer": "http://localhost.evil.example/"}, 403),
+        ({"Origin": "http://localhost"}, 200),
+        ({"Referer": "http://localhost/admin/rq/"}, 200),
+    ):
+        assert client.post("/admin/rq/requeue/runs", headers=headers).status_code == status, headers
+    emptied = client.post("/admin/rq/queue/runs/queued/empty", headers={"Sec-Fetch-Site": "same-origin"})
+    assert emptied.get_json() == {"status": "DISABLED"}
 
 
 def test_the_api_does_not_act_on_a_session(login: Login) -> None:
