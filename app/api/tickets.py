@@ -9,7 +9,7 @@ from app.api.shapes import ReceivedShape, TicketDetail, TicketList, TicketShape
 from app.errors import NotFound
 from app.httpkit.container import container
 from app.ids import parse_id
-from app.intake.fields import FIELDS, FieldError, InvalidFields, parse_key, parse_new_ticket
+from app.intake.fields import FIELDS, FieldError, InvalidFields, NewTicket, parse_key, parse_new_ticket
 from app.intake.service import receive_ticket
 from app.msgids import msgid
 from app.runs.queries import newest_runs
@@ -26,12 +26,7 @@ bp = api_blueprint("tickets")
 @bp.post("/tickets")
 def create() -> Response:
     """Take a ticket in: 201, or 200 with the one that an earlier request with this key made."""
-    fields = json_object()
-    key = parse_key(_key_of(fields))
-    unknown = sorted(str(name) for name in fields if name not in (*FIELDS, KEY))
-    if unknown:
-        raise InvalidFields(tuple(FieldError(name, msgid("There is no such field.")) for name in unknown))
-    new = parse_new_ticket(fields)
+    key, new = _request_of(json_object())
     parts = container()
     with parts.transaction() as session:
         # The prefix keeps a token's keys apart from those of our own pages, whatever its source is called.
@@ -64,6 +59,24 @@ def index() -> Response:
     following = url_for(".index", before=page[-1].number, limit=limit, status=status) if more else None
     tickets = tuple(TicketShape.of(row, runs.get(row.id)) for row in page)
     return json_answer(TicketList(tickets=tickets, next=following))
+
+
+def _request_of(fields: dict[str, object]) -> tuple[str, NewTicket]:
+    """Return key and ticket. Raises InvalidFields that names every fault at once."""
+    unknown = sorted(name for name in fields if name not in (*FIELDS, KEY))
+    faults = [FieldError(name, msgid("There is no such field.")) for name in unknown]
+    key = new = None
+    try:
+        new = parse_new_ticket(fields)
+    except InvalidFields as refused:
+        faults += refused.errors
+    try:
+        key = parse_key(_key_of(fields))
+    except InvalidFields as refused:
+        faults += refused.errors
+    if key is None or new is None or faults:
+        raise InvalidFields(tuple(faults))
+    return key, new
 
 
 def _key_of(fields: dict[str, object]) -> object:

@@ -60,6 +60,8 @@ def test_every_fault_is_named(api: Caller, container: Container) -> None:
     assert problem["type"] == "urn:draftdesk:error:invalid_fields"
     assert [error["field"] for error in problem["errors"]] == ["customer_id", "subject", "content", "channel"]
     assert all(error["message"] for error in problem["errors"])
+    every = api.create(key="short", customer_id="", custmer_name="x").get_json()["errors"]
+    assert {error["field"] for error in every} == {"idempotency_key", "customer_id", "custmer_name"}
     assert api.create(key="short").get_json()["errors"][0]["field"] == "idempotency_key"
     assert api.create(custmer_name="x").get_json()["errors"][0]["field"] == "custmer_name"
     with container.transaction() as session:
