@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 from uuid import UUID
 
 from sqlalchemy.orm import Session
@@ -26,6 +27,18 @@ class Seen:
     last_customer_message_id: UUID | None
     last_reply_id: UUID | None
     lint_version: str
+
+
+class SeenDraft(Protocol):
+    """What is compared of a draft, in whichever form it was read."""
+
+    @property
+    def id(self) -> UUID:
+        """The id of its artifact."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +97,12 @@ def stored_draft(session: Session, run_id: UUID) -> StoredDraft | None:
     return StoredDraft(artifact.id, Draft.model_validate(artifact.content)) if artifact else None
 
 
-def seen_now(ticket: Ticket, run: Run, stored: StoredDraft | None) -> Seen:
+def seen_now(ticket: Ticket, run: Run, draft: SeenDraft | None) -> Seen:
     """Return what a page that is rendered now shows; the form carries it back at the approval."""
     return Seen(
         run_id=run.id,
-        draft_id=stored.id if stored else None,
-        draft_digest=stored.digest if stored else None,
+        draft_id=draft.id if draft else None,
+        draft_digest=draft.digest if draft else None,
         last_customer_message_id=ticket.last_customer_message_id,
         last_reply_id=ticket.last_reply_id,
         lint_version=LINT_VERSION,

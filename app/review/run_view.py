@@ -72,7 +72,7 @@ class SourceView:
 class DraftView:
     """A draft that was made. `digest` is what the approval contract compares."""
 
-    artifact_id: UUID
+    id: UUID
     digest: str
     version: int
     created_at: datetime
@@ -184,7 +184,7 @@ def draft_view(artifact: Artifact) -> DraftView | None:
         for sentence in draft.sentences
     )
     return DraftView(
-        artifact_id=artifact.id,
+        id=artifact.id,
         digest=StoredDraft(artifact.id, draft).digest,
         version=artifact.version,
         created_at=artifact.created_at,

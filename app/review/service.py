@@ -21,11 +21,10 @@ from app.runs.events import NewEvent, lock_thread
 from app.runs.lifecycle import RunMoved, RunPlan, active_run, create_run, latest_run, move_run, sources
 from app.runs.models import Artifact, EventType, Run, RunStatus
 from app.staff import audit
-from app.tickets.models import Customer, Thread, Ticket, TicketStatus
+from app.tickets.models import DONE, Customer, Thread, Ticket
 from app.tickets.text import has_controls, normal_form
 
 KEY_MAX = 200
-_DONE = frozenset({TicketStatus.RESOLVED, TicketStatus.CLOSED, TicketStatus.SPAM})
 
 
 class TicketIsDone(Conflict):
@@ -140,8 +139,9 @@ def cancel_run(
 
 
 def save_composer(session: Session, *, ticket_id: UUID, staff_id: UUID, body: str) -> None:
-    """Keep what a person is typing; an empty text forgets it, and so does a ticket with nothing to answer.
+    """Keep what a person is typing, whatever has become of the run meanwhile; an empty text forgets it.
 
+    A save that arrives after the person's own approval was on its way before it, and is dropped.
     Raises InvalidInput, NotFound.
     """
     thread = session.scalar(select(Thread).where(Thread.ticket_id == ticket_id))
@@ -151,7 +151,7 @@ def save_composer(session: Session, *, ticket_id: UUID, staff_id: UUID, body: st
         raise InvalidInput("At most %(most)s characters.", field="text", most=REPLY_MAX)
     if has_controls(normal_form(body), lines=True):
         raise InvalidInput("Control characters are not allowed.", field="text")
-    if not body or active_run(session, thread.id) is None:
+    if not body or _approved_by(session, thread.id, staff_id):
         _forget_composer(session, ticket_id, staff_id)
         return
     row = insert(ComposerDraft).values(ticket_id=ticket_id, staff_id=staff_id, body=body)
@@ -159,11 +159,9 @@ def save_composer(session: Session, *, ticket_id: UUID, staff_id: UUID, body: st
     session.execute(row.on_conflict_do_update(index_elements=["ticket_id", "staff_id"], set_=saved))
 
 
-def composer_text(session: Session, *, ticket_id: UUID, staff_id: UUID) -> str | None:
-    """Return what a person was typing on a ticket, if anything is kept."""
-    return session.scalar(
-        select(ComposerDraft.body).where(ComposerDraft.ticket_id == ticket_id, ComposerDraft.staff_id == staff_id)
-    )
+def _approved_by(session: Session, thread_id: UUID, staff_id: UUID) -> bool:
+    run = latest_run(session, thread_id)
+    return run is not None and run.status == RunStatus.COMPLETED and run.moved_by == staff_id
 
 
 def _approved_before(session: Session, *, key: str, staff_id: UUID, run_id: UUID, text: str) -> Approved | None:
@@ -206,7 +204,7 @@ def _moved(run: Run) -> RunMoved:
 def _open_ticket(session: Session, ticket_id: UUID) -> Ticket:
     """Return the ticket if there is still something to answer. Raises TicketIsDone."""
     ticket = session.get_one(Ticket, ticket_id, populate_existing=True)
-    if ticket.status in _DONE:
+    if ticket.status in DONE:
         raise TicketIsDone("This ticket is already answered.")
     if is_leaving(session, ticket_id):
         raise TicketIsDone("A reply to this ticket is on its way out.")

@@ -9,12 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, false, func, select
 from sqlalchemy.orm import Session
 
 from app.delivery.models import Delivery
 from app.errors import NotFound
 from app.guard.personal_data import mask_name
+from app.review.contract import seen_now
 from app.review.models import ComposerDraft
 from app.review.run_view import DraftView, ReplyView, RunView, StepView, draft_view, reply_view, step_view
 from app.review.ticket_view import ComposerView, CustomerView, MessageView, PastTicketView, TicketPage
@@ -62,6 +63,7 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
         past=past,
         past_total=past_total,
         composer=_composer(session, ticket.id, staff_id),
+        seen=seen_now(ticket, runs[-1], drafts.get(runs[-1].id)) if runs else None,
     )
 
 
@@ -86,10 +88,15 @@ def thread_of(session: Session, ticket_id: UUID) -> ThreadOf:
 
 def ticket_id_of(session: Session, number: int) -> UUID:
     """Return the id of the ticket that people call by `number`. Raises NotFound."""
-    ticket_id = session.scalar(select(Ticket.id).where(Ticket.number == number))
+    ticket_id = session.scalar(select(Ticket.id).where(_has_number(number)))
     if ticket_id is None:
         raise NotFound("There is no such ticket.")
     return ticket_id
+
+
+def _has_number(number: int) -> ColumnElement[bool]:
+    """Return the condition for a ticket's number; one beyond what PostgreSQL can hold is no ticket's."""
+    return Ticket.number == number if number < 2**63 else false()
 
 
 def _head(session: Session, number: int) -> tuple[Thread, Ticket, Customer]:
@@ -97,7 +104,7 @@ def _head(session: Session, number: int) -> tuple[Thread, Ticket, Customer]:
         select(Thread, Ticket, Customer)
         .join(Ticket, Ticket.id == Thread.ticket_id)
         .join(Customer, Customer.id == Ticket.customer_id)
-        .where(Ticket.number == number)
+        .where(_has_number(number))
     ).one_or_none()
     if row is None:
         raise NotFound("There is no such ticket.")

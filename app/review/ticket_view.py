@@ -6,9 +6,10 @@ from enum import StrEnum
 from uuid import UUID
 
 from app.delivery.models import DeliveryState
+from app.review.contract import Seen
 from app.review.run_view import ReplyView, RunView
 from app.runs.models import RunStatus
-from app.tickets.models import TicketStatus
+from app.tickets.models import DONE
 
 
 class Phase(StrEnum):
@@ -78,7 +79,7 @@ class ComposerView:
 class TicketPage:
     """The whole page. `last_seq` is the thread's newest number when it was read; runs are oldest first.
 
-    `past` holds the customer's newest other tickets, of `past_total`.
+    `past` holds the customer's newest other tickets, of `past_total`. `seen` is what an approval compares.
     """
 
     ticket_id: UUID
@@ -104,6 +105,7 @@ class TicketPage:
     past: tuple[PastTicketView, ...]
     past_total: int
     composer: ComposerView | None
+    seen: Seen | None
 
     @property
     def run(self) -> RunView | None:
@@ -135,7 +137,7 @@ class TicketPage:
     @property
     def open(self) -> bool:
         """Whether something is left to answer."""
-        return self.status not in (TicketStatus.RESOLVED, TicketStatus.CLOSED, TicketStatus.SPAM)
+        return self.status not in DONE
 
 
 _PHASES = {

@@ -16,6 +16,11 @@ def has_controls(text: str, *, lines: bool) -> bool:
     return any(char not in allowed and unicodedata.category(char) in ("Cc", "Cs") for char in text)
 
 
+def without_controls(text: str) -> str:
+    """Return one line of `text` without what `has_controls` finds, for words that are only looked for."""
+    return "".join(" " if has_controls(char, lines=False) else char for char in text).strip()
+
+
 def is_blank(text: str) -> bool:
     """Say whether nothing of `text` can be seen: only blanks and format characters such as a zero-width space."""
     return all(char.isspace() or unicodedata.category(char) in ("Cf", "Cc") for char in text)

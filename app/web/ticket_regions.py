@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from flask import render_template
 
-from app.guard.lint import LINT_VERSION
 from app.httpkit.auth import current_staff
 from app.httpkit.htmx import partial
 from app.ids import new_id
@@ -101,7 +100,7 @@ class Editor:
 def editor_of(page: TicketPage) -> Editor | None:
     """Return the editor that this state of the page has, or None when there is nothing to edit."""
     run = page.run
-    if run is None or page.phase not in _EDITABLE or not (run.draft or run.manual):
+    if run is None or page.seen is None or page.phase not in _EDITABLE or not (run.draft or run.manual):
         return None
     draft = run.draft.draft.text if run.draft else ""
     born = run.draft.created_at if run.draft else run.created_at
@@ -112,14 +111,7 @@ def editor_of(page: TicketPage) -> Editor | None:
         text=typed.body if typed and goes_on else draft,
         draft=draft,
         kept=typed.body if typed and not goes_on and typed.body.strip() != draft.strip() else None,
-        seen=Seen(
-            run_id=run.id,
-            draft_id=run.draft.artifact_id if run.draft else None,
-            draft_digest=run.draft.digest if run.draft else None,
-            last_customer_message_id=page.last_customer_message_id,
-            last_reply_id=page.last_reply_id,
-            lint_version=LINT_VERSION,
-        ),
+        seen=page.seen,
         key=new_id().hex,
     )
 
@@ -131,7 +123,7 @@ def state_key(page: TicketPage) -> str:
         page.phase,
         run and run.id,
         run and run.drafting,
-        run and run.draft and run.draft.artifact_id,
+        run and run.draft and run.draft.id,
         run and run.reply and run.reply.state,
         page.last_customer_message_id,
         page.last_reply_id,

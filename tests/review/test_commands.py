@@ -227,7 +227,8 @@ def save(container: Container, desk: Desk, body: str, staff_id: UUID | None = No
 
 def text_of(container: Container, desk: Desk, staff_id: UUID | None = None) -> str | None:
     with container.transaction() as session:
-        return service.composer_text(session, ticket_id=desk.ticket_id, staff_id=staff_id or desk.staff_id)
+        kept = session.get(ComposerDraft, (desk.ticket_id, staff_id or desk.staff_id))
+        return kept.body if kept else None
 
 
 def test_typed_text_is_kept_per_person(container: Container) -> None:
@@ -248,6 +249,19 @@ def test_approving_clears_the_composer_and_late_saves_stay_away(container: Conta
     save(container, desk, "写了一半，晚到的保存")
     with container.transaction() as session:
         assert session.scalars(select(ComposerDraft)).all() == []
+
+
+@pytest.mark.parametrize("end", ["approved by a colleague", "cancelled"])
+def test_what_is_typed_after_the_run_has_ended_is_kept(container: Container, end: str) -> None:
+    desk = make_desk(container)
+    colleague = make_staff(container, "lead")
+    if end == "cancelled":
+        cancel(container, desk)
+        colleague = desk.staff_id
+    else:
+        approve(container, desk)
+    save(container, desk, "写了一半", colleague)
+    assert text_of(container, desk, colleague) == "写了一半"
 
 
 @pytest.mark.parametrize("body", ["字" * 10_001, "a\x00b"])
