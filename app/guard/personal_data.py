@@ -1,4 +1,4 @@
-"""Finds personal data in texts: mobile numbers, bank cards, ID cards, e-mail addresses; and masks it.
+"""Finds personal data in texts: mobile numbers, bank cards, ID cards, e-mail addresses; and masks names.
 
 Numbers are found in full or half width, spaced, dashed or broken over lines. Order numbers, hotlines and tracking
 numbers are left alone where their form tells them apart.
@@ -61,15 +61,6 @@ def find(text: str) -> tuple[PersonalData, ...]:
         else:
             merged.append(piece)
     return tuple(merged)
-
-
-def mask(text: str) -> str:
-    """Return `text` with each piece of personal data replaced by its kind, for logs; it can't be undone."""
-    parts, done = [], 0
-    for piece in find(text):
-        parts += [text[done : piece.start], f"[{piece.kind}]"]
-        done = piece.end
-    return "".join([*parts, text[done:]])
 
 
 def mask_name(name: str) -> str:

@@ -1,10 +1,7 @@
-"""htmx 4 on top of `htmx-flask`, which speaks htmx 2: the request headers that are new, and free reswap values."""
-
-from typing import cast
+"""htmx 4: whether it asks, and how it is answered."""
 
 from flask import Flask, Response, request
 from htmx_flask import Htmx
-from htmx_flask.requests import HtmxHeaders
 
 VARY = ("HX-Request", "HX-Request-Type", "HX-Boosted", "HX-History-Restore-Request")
 
@@ -16,27 +13,7 @@ def init_htmx(app: Flask) -> None:
 
 def is_htmx() -> bool:
     """Return whether htmx made this request."""
-    return bool(_headers())
-
-
-def wants_fragment() -> bool:
-    """Return whether htmx will swap the answer into a part of the page, and not the whole of it."""
-    headers = _headers()
-    whole = headers.boosted or headers.history_restore_request or request.headers.get("HX-Request-Type") == "full"
-    return bool(headers) and not whole
-
-
-def source() -> str | None:
-    """Return the element that made the request as htmx 4 names it, for example `button#approve`."""
-    return request.headers.get("HX-Source")
-
-
-def reswap(response: Response, how: str, target: str | None = None) -> Response:
-    """Have htmx swap the answer by `how` (any htmx 4 swap, modifiers too), into `target` if one is given."""
-    response.headers["HX-Reswap"] = how
-    if target:
-        response.headers["HX-Retarget"] = target
-    return response
+    return bool(request.htmx)  # type: ignore[attr-defined]
 
 
 def partial(target: str, markup: str, swap: str = "outerHTML") -> str:
@@ -49,7 +26,3 @@ def answer(body: str, status: int = 200) -> Response:
     response = Response(body, status=status, mimetype="text/html")
     response.vary.update(VARY)
     return response
-
-
-def _headers() -> HtmxHeaders:
-    return cast(HtmxHeaders, request.htmx)  # type: ignore[attr-defined]

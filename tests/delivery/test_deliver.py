@@ -17,7 +17,7 @@ from app.delivery.channels import CHANNELS
 from app.delivery.channels.channel import Channel
 from app.delivery.models import Delivery
 from app.delivery.payload import Payload
-from app.delivery.queries import deliveries_of, is_leaving
+from app.delivery.queries import is_leaving
 from app.delivery.service import MOST_ATTEMPTS, deliver, sweep_due_deliveries
 from app.live.job_queue import DELIVERY
 from app.review import service
@@ -110,7 +110,7 @@ def test_the_reply_becomes_a_message_and_resolves_the_ticket(container: Containe
     event = last_event(container, desk)
     assert (event.type, event.run_id, event.payload["message"]) == ("reply_sent", desk.run_id, str(message.id))
     with container.transaction() as session:
-        row = deliveries_of(session, desk.ticket_id)[0]
+        row = session.scalars(select(Delivery).where(Delivery.ticket_id == desk.ticket_id)).one()
         assert (row.state, row.error) == ("sent", None)
         assert row.sent_at is not None
         assert not is_leaving(session, desk.ticket_id)
