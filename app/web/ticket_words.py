@@ -8,6 +8,7 @@ from datetime import datetime
 from flask_babel import get_timezone, ngettext, to_user_timezone
 from markupsafe import Markup
 
+from app.agent.ports import PLANNING
 from app.agent.values import Classification, SearchResult, Sufficiency
 from app.clock import now
 from app.guard.lint import FindingKind
@@ -59,6 +60,22 @@ ADVICE = {
     FindingKind.PROMISE: msgid("We may not be able to keep this. Say what the rules say."),
     FindingKind.PERSONAL_DATA: msgid("It may be another person's, and it does not belong in a reply."),
 }
+STEP_ERROR = {
+    "unknown_skill": msgid("The model asked for something that the agent can't do."),
+    "wrong_phase": msgid("The model asked for a step out of turn."),
+    "forbidden_level": msgid("The model asked for something that only a person may do."),
+    "forbidden_parameter": msgid("The model tried to pass on a credential, which no step takes."),
+    "bad_arguments": msgid("The model asked for a step in a form that can't be used."),
+    "model_output_cut": msgid("The model's answer was cut off at its length limit."),
+    "model_output_filtered": msgid("The model service withheld the answer."),
+    "model_output_not_json": msgid("The model did not answer in the form asked for."),
+    "model_output_wrong_shape": msgid("The model's answer leaves out or misstates what was asked for."),
+    "model_output_too_long": msgid("The model's answer is far too long."),
+    "draft_empty": msgid("The model wrote no reply."),
+    "draft_too_long": msgid("The model's reply is too long."),
+}
+"""What went wrong in a step, by its code; the step's own message is for the planner."""
+_STEP_FAILED = msgid("This step failed.")
 ORIGIN = {
     "model": msgid("Written by AI"),
     "extract": msgid("Offline excerpt"),
@@ -159,6 +176,8 @@ def escalated_by(page: TicketPage) -> str | None:
 
 def skill_name(step: StepView) -> str:
     """Return what a step does, in one word."""
+    if step.skill == PLANNING:
+        return gettext("Plan")
     return gettext(SKILL[step.skill]) if step.skill in SKILL else step.skill
 
 
@@ -170,12 +189,20 @@ def step_words(run: RunView, step: StepView) -> str:
         case "stopped":
             return gettext("Stopped; what was done before is kept.")
         case "bad":
-            return gettext(step.error_message) if step.error_message else failure_words(run)
+            return _step_error(run, step)
     if step.classification is not None:
         return _class_words(step)
     if step.search is not None:
         return _search_words(step.search)
     return _draft_words(run) if step.skill == "draft_reply" else ""
+
+
+def _step_error(run: RunView, step: StepView) -> str:
+    if step.error_code == "escalated" and step.error_message:
+        return gettext(step.error_message)  # the reason, a msgid
+    if step.error_message:
+        return gettext(STEP_ERROR.get(step.error_code or "", _STEP_FAILED))
+    return failure_words(run)
 
 
 def _class_words(step: StepView) -> str:
