@@ -14,9 +14,9 @@ DEMO_SECRET = "demo-only-not-a-secret"  # noqa: S105 - refused outside demo mode
 
 
 class Settings(BaseSettings):
-    """Frozen settings of one process."""
+    """Frozen settings of one process; errors name no values, for some are secret."""
 
-    model_config = SettingsConfigDict(env_file=ROOT / ".env", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_file=ROOT / ".env", extra="ignore", frozen=True, hide_input_in_errors=True)
 
     # --- services -------------------------------------------------------------------------------
     database_url: str = Field("", description="PostgreSQL >= 16 with pgvector; empty: the embedded one in VAR_DIR")
@@ -45,7 +45,7 @@ class Settings(BaseSettings):
     embedding_dimensions: int = Field(1024, ge=8, le=2000, description="used with EMBEDDING_BASE_URL only")
 
     # --- agent ----------------------------------------------------------------------------------
-    planner: Literal["auto", "model", "rule"] = Field("auto", description="auto: model with a key, rule without")
+    planner: Literal["auto", "model", "rule"] = Field("auto", description="auto: model with LLM_BASE_URL, else rule")
     max_steps: int = Field(5, ge=3, le=20, description="steps that a run may take")
     run_timeout_ms: int = Field(120_000, ge=1_000, description="limit of one run, milliseconds")
     skill_timeout_s: float = Field(60.0, gt=0, description="limit of one skill, seconds")
@@ -72,6 +72,15 @@ class Settings(BaseSettings):
             raise ValueError(
                 "SECRET_KEY must be set (or DEMO=1 for a trial): python -c 'import secrets; print(secrets.token_hex())'"
             )
+        return self
+
+    @model_validator(mode="after")
+    def model_has_an_address(self) -> "Settings":
+        """Refuse what only makes sense with a model when none is named; it would be passed over, or fail every run."""
+        if self.offline and self.planner == "model":
+            raise ValueError("PLANNER=model needs LLM_BASE_URL")
+        if self.offline and self.llm_api_key.get_secret_value():
+            raise ValueError("LLM_API_KEY is set without LLM_BASE_URL, the address of the model service that it is for")
         return self
 
     @property
