@@ -5,12 +5,13 @@ from functools import cache
 from uuid import UUID
 
 from argon2 import PasswordHasher
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.bootstrap import Container
 from app.ids import new_id
 from app.intake.fields import parse_new_ticket
 from app.intake.service import receive_ticket
+from app.runs.models import Run, RunStatus
 from app.staff.models import Role, Staff
 from app.tickets.models import Thread
 
@@ -46,8 +47,12 @@ def make_ticket(
     customer: str = "C-1001",
     customer_name: str = "陈雨桐",
     channel: str = "web",
+    run_status: RunStatus = RunStatus.CREATED,
 ) -> MadeTicket:
-    """Make a ticket with its first message, thread and run (state created; its job is enqueued)."""
+    """Make a ticket with its first message, thread and run; its job is enqueued.
+
+    In another `run_status` than created no worker will take the run, however fast it is.
+    """
     new = parse_new_ticket(
         {
             "customer_id": customer,
@@ -59,6 +64,7 @@ def make_ticket(
     )
     with container.transaction() as session:
         made = receive_ticket(session, source="tests", key=str(new_id()), new=new, plan=container.run_plan())
+        session.execute(update(Run).where(Run.id == made.run_id).values(status=run_status))
         thread_id = session.scalars(select(Thread.id).where(Thread.ticket_id == made.ticket_id)).one()
     return MadeTicket(made.ticket_id, made.number, thread_id, made.run_id)
 

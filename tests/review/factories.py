@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import update
-
 from app.agent.values import Citation, Draft, Sentence
 from app.bootstrap import Container
 from app.ids import new_id
@@ -12,7 +10,7 @@ from app.review.contract import Seen, seen_now, stored_draft
 from app.runs.artifacts import write_artifact
 from app.runs.events import lock_thread
 from app.runs.lifecycle import latest_run
-from app.runs.models import ArtifactType, Run, RunStatus
+from app.runs.models import ArtifactType, RunStatus
 from app.tickets.models import Ticket
 from tests.factories import make_staff, make_ticket
 
@@ -34,9 +32,7 @@ class Desk:
 def make_desk(container: Container, *, status: RunStatus = RunStatus.WAITING_FOR_REVIEW, draft: bool = True) -> Desk:
     """Make a ticket whose run stands in `status`, with a draft unless told otherwise, and a person before it."""
     staff_id = make_staff(container)
-    made = make_ticket(container)
-    with container.transaction() as session:
-        session.execute(update(Run).where(Run.id == made.run_id).values(status=status))
+    made = make_ticket(container, run_status=status)
     if draft:
         add_draft(container, made.run_id, DRAFT_TEXT)
     return Desk(staff_id, made.ticket_id, made.number, made.thread_id, made.run_id, see(container, made.ticket_id))
