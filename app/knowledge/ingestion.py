@@ -23,7 +23,7 @@ from app.knowledge.chunking import Piece, chunk, content_hash, indexed_text
 from app.knowledge.index import add_to_index, lock_index, terms_of_chunk
 from app.knowledge.models import DocState, KnowledgeChunk, KnowledgeDoc
 from app.knowledge.parsers.blocks import Parsed
-from app.knowledge.service import UNFINISHED, archive, start_ingestion, unfinished_by
+from app.knowledge.service import ATTEMPTS, UNFINISHED, archive, start_ingestion, unfinished_by
 from app.knowledge.vectors import KnownVectors, chunks_without_vector, count_vectors, reuse_vectors, store_vectors
 from app.llm.embedding import Embedder, Vector
 from app.msgids import msgid
@@ -36,9 +36,6 @@ LEASE = timedelta(seconds=60)
 """How long a job's silence lasts before it is taken for dead."""
 SLICE_S = 5.0
 """How long one job works before it lets other documents have a turn; also how long a stopping worker waits."""
-
-ATTEMPTS = 5
-"""Jobs that may die on a document, without any progress, before it is given up."""
 
 GAVE_UP = msgid("This document could not be processed; the log says why.")
 
@@ -70,7 +67,7 @@ class Ingestion:
         except Unavailable as error:
             self._hand_back(doc_id, reason=error.message)
         except AppError as error:
-            self._fail(doc_id, str(error))
+            self._fail(doc_id, error.message)
 
     def _advance(self, doc_id: UUID) -> bool:
         """Take one step; return whether there may be another."""
@@ -199,11 +196,21 @@ class Ingestion:
                 signals(session).changed_docs.append(doc_id)
 
     def _fail(self, doc_id: UUID, reason: str) -> None:
+        """Fail a document with the reason. One that is active stays so: it only lacks its new vectors.
+
+        Those are tried again by the sweep, unless its jobs die of them: then it is left alone (see `unfinished_by`).
+        """
+        left = {"error": reason, "leased_until": None}
         with self._transaction() as session:
             session.execute(
                 update(KnowledgeDoc)
                 .where(KnowledgeDoc.id == doc_id, KnowledgeDoc.state.in_(UNFINISHED))
-                .values(state=DocState.FAILED, error=reason, leased_until=None, attempts=0)
+                .values(state=DocState.FAILED, attempts=0, **left)
+            )
+            session.execute(
+                update(KnowledgeDoc)
+                .where(KnowledgeDoc.id == doc_id, KnowledgeDoc.state == DocState.ACTIVE)
+                .values(attempts=KnowledgeDoc.attempts if reason == GAVE_UP else 0, enqueued_at=func.now(), **left)
             )
             signals(session).changed_docs.append(doc_id)
         log.warning("document %s failed: %s", doc_id, reason)

@@ -29,6 +29,9 @@ NAME_LIMIT = 200
 UNFINISHED = (DocState.UPLOADED, DocState.PARSED, DocState.CHUNKED, DocState.EMBEDDED)
 """States from which the ingestion job goes on."""
 
+ATTEMPTS = 5
+"""Jobs that may die on a document, without any progress, before it is given up."""
+
 STUCK_AFTER = timedelta(seconds=60)
 """How long a document may lie with nobody working on it before its job is started again."""
 
@@ -39,14 +42,15 @@ def add_document(
     """Take a file in and return the document's id; the same name is the next version of what it names.
 
     The version before stays in searches until this one is active. Raises UnsupportedFile, FileTooLarge, NotText,
-    EmptyDocument, InvalidInput (front matter) or DuplicateContent.
+    EmptyDocument, InvalidInput (front matter) or DuplicateContent. Only the first lines are looked at: what is wrong
+    further down fails the ingestion, with the same words.
     """
     name = _clean_name(name)
     if len(content) > max_bytes:
         raise FileTooLarge("This file is too large; at most %(limit)s MB are allowed.", limit=max_bytes // 2**20)
     if not content:
         raise EmptyDocument("This file is empty.")
-    title = parsers.parse(name, content).title
+    title = parsers.title_of(name, content)
     digest = hashlib.sha256(content).hexdigest()
     lock_index(session)
     _refuse_duplicate(session, digest)
@@ -83,21 +87,33 @@ def delete_document(session: Session, *, doc_id: UUID, staff_id: UUID | None) ->
 
 
 def retry_document(session: Session, *, doc_id: UUID) -> None:
-    """Start a failed document's ingestion again, from the beginning. Raises DocumentNotFound or DocumentMoved."""
+    """Start a failed document's ingestion again, from the beginning; an active one gets its vectors tried again.
+
+    Raises DocumentNotFound or DocumentMoved.
+    """
     doc = session.get(KnowledgeDoc, doc_id, with_for_update={"key_share": True})
     if doc is None or doc.state == DocState.ARCHIVED:
         raise DocumentNotFound("There is no such document.")
-    if doc.state != DocState.FAILED:
+    if doc.state != DocState.FAILED and (doc.state != DocState.ACTIVE or doc.error is None):
         raise DocumentMoved("This document has not failed; there is nothing to retry.")
-    doc.state = DocState.UPLOADED
+    if doc.state == DocState.FAILED:
+        doc.state = DocState.UPLOADED
     doc.error = None
+    doc.attempts = 0
     doc.leased_until = None
     start_ingestion(session, doc.id)
 
 
 def unfinished_by(embedder: str) -> ColumnElement[bool]:
-    """Return the condition that a document still needs work: it is on its way, or was embedded by another embedder."""
-    foreign = and_(KnowledgeDoc.state == DocState.ACTIVE, KnowledgeDoc.embedder.is_distinct_from(embedder))
+    """Return the condition that a document still needs work: it is on its way, or was embedded by another embedder.
+
+    An active document on which embedding has been given up needs a person first.
+    """
+    foreign = and_(
+        KnowledgeDoc.state == DocState.ACTIVE,
+        KnowledgeDoc.embedder.is_distinct_from(embedder),
+        KnowledgeDoc.attempts <= ATTEMPTS,
+    )
     return or_(KnowledgeDoc.state.in_(UNFINISHED), foreign)
 
 

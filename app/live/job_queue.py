@@ -15,6 +15,9 @@ QUEUE_OF: dict[JobName, str] = {
 }
 JOB_TIMEOUT_S = 900
 """RQ's own limit, a backstop only: every job ends by limits of its own long before."""
+RESULT_KEPT_S = {KNOWLEDGE: 86_400}
+"""How long RQ keeps what it knows of a job that went well, elsewhere a minute. A document's job enqueues itself again
+while it runs, under the same id, and its end sets this limit on the one that waits: it must outlast any queue."""
 
 
 class JobQueue:
@@ -32,5 +35,10 @@ class JobQueue:
         queue, job_id = Queue(QUEUE_OF[name], connection=self._redis), str(key)
         if self._redis.lpos(queue.key, job_id) is None:
             queue.enqueue_call(
-                name.value, args=(job_id,), job_id=job_id, timeout=JOB_TIMEOUT_S, result_ttl=60, failure_ttl=86_400
+                name.value,
+                args=(job_id,),
+                job_id=job_id,
+                timeout=JOB_TIMEOUT_S,
+                failure_ttl=86_400,
+                result_ttl=RESULT_KEPT_S.get(QUEUE_OF[name], 60),
             )

@@ -10,7 +10,7 @@ from app.errors import Unavailable
 from app.knowledge.models import DocState, Posting, TermStatistic
 from app.knowledge.queries import document_row
 from app.knowledge.retrieval import KnowledgeSearch
-from app.llm.embedding import Vector
+from app.llm.embedding import EmbeddingRefused, Vector
 
 REFUNDS = "# 退款多久到账\n\n## 信用卡\n\n信用卡退款5至10个工作日到账。\n\n## 礼品卡\n\n礼品卡退款即时退回原卡。\n"
 REFUNDS_NEW = "# 退款多久到账\n\n## 信用卡\n\n信用卡退款当天到账。\n\n## 礼品卡\n\n礼品卡退款即时退回原卡。\n"
@@ -21,11 +21,23 @@ class AwayEmbedder:
 
     name, dimensions = "away/1", 384
 
-    def embed_query(self, text: str) -> Vector:
+    def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         raise Unavailable("The embedding service does not answer.")
 
     def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         raise Unavailable("The embedding service does not answer.")
+
+
+class RefusingEmbedder:
+    """An embedder whose service answers, but not with vectors."""
+
+    name, dimensions = "refusing/1", 384
+
+    def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        raise EmbeddingRefused("The embedding service refused the request; check EMBEDDING_* settings.")
+
+    def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        raise EmbeddingRefused("The embedding service refused the request; check EMBEDDING_* settings.")
 
 
 def found_texts(search: KnowledgeSearch, query: str) -> list[str]:

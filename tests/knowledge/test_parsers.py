@@ -6,7 +6,7 @@ import pytest
 
 from app.errors import InvalidInput
 from app.knowledge.errors import EmptyDocument, NotText, UnsupportedFile
-from app.knowledge.parsers import parse
+from app.knowledge.parsers import parse, title_of
 from app.knowledge.parsers.blocks import BlockKind, Parsed
 
 CHINESE = "退款说明\n\n退款在3个工作日内到账。\n"
@@ -114,6 +114,22 @@ def test_text_between_two_rules_is_not_taken_for_front_matter() -> None:
     parsed = parse("a.md", b"---\njust a sentence\n\n---\nand more")
 
     assert texts(parsed) == ["just a sentence", "and more"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize("shift", range(4))
+def test_a_title_is_read_from_the_first_lines_wherever_these_are_cut(encoding: str, shift: int) -> None:
+    text = "退款说明\n\n" + "x" * shift + "退𠮷" * 20_000
+    # What comes later is the ingestion's to find out.
+    content = text.encode(encoding) + b"\xff\xff\xff"
+
+    assert title_of("a.txt", content) == "退款说明"
+
+
+def test_a_long_head_without_words_leaves_the_name_as_title() -> None:
+    assert title_of("refunds.md", b"\n" * 20_000 + b"text") == "refunds"
+    with pytest.raises(EmptyDocument):
+        title_of("refunds.md", b"\n" * 200)
 
 
 def test_html_in_markdown_stays_text() -> None:

@@ -8,24 +8,28 @@ import time
 from uuid import UUID
 
 import pytest
+from rq import Queue
 from sqlalchemy import func, select, update
 
 from app.bootstrap import Container
-from app.db.signals import signals
+from app.db.signals import JobName, signals
+from app.ids import new_id
 from app.knowledge.errors import (
     DocumentMoved,
 )
-from app.knowledge.ingestion import ATTEMPTS, GAVE_UP, Ingestion
+from app.knowledge.ingestion import GAVE_UP, Ingestion
 from app.knowledge.models import ChunkEmbedding, DocState, KnowledgeChunk, KnowledgeDoc
 from app.knowledge.queries import document_row
 from app.knowledge.retrieval import KnowledgeSearch
-from app.knowledge.service import resume_stuck_documents, retry_document
+from app.knowledge.service import ATTEMPTS, resume_stuck_documents, retry_document
+from app.live.job_queue import QUEUE_OF
 from app.llm.embedding import LocalEmbedder
 from app.settings import ROOT
 from tests.knowledge.conftest import AddText, CountingEmbedder
 from tests.knowledge.support import (
     REFUNDS,
     AwayEmbedder,
+    RefusingEmbedder,
     age,
     found_texts,
     is_active,
@@ -136,6 +140,63 @@ def test_another_embedder_gives_active_documents_new_vectors_and_never_mixes_the
         assert resume_stuck_documents(session, embedder=other.name) == 0
 
 
+def test_an_active_document_that_another_embedder_refuses_says_so_and_is_tried_again_later(
+    container: Container, publish: AddText, search: KnowledgeSearch
+) -> None:
+    doc_id = publish("refund.md", REFUNDS)
+    refusing = RefusingEmbedder()
+
+    Ingestion(container.transaction, refusing).run(doc_id)
+
+    with container.transaction() as session:
+        row = document_row(session, doc_id)
+        assert row.state is DocState.ACTIVE
+        assert row.error == "The embedding service refused the request; check EMBEDDING_* settings."
+        assert resume_stuck_documents(session, embedder=refusing.name) == 0
+    assert found_texts(search, "信用卡退款")
+    age(container, doc_id, enqueued="2 minutes")
+    with container.transaction() as session:
+        assert resume_stuck_documents(session, embedder=refusing.name) == 1
+
+
+def test_an_active_document_that_kills_its_jobs_is_left_alone_until_somebody_retries_it(
+    container: Container, publish: AddText, local_model: LocalEmbedder
+) -> None:
+    doc_id = publish("refund.md", REFUNDS)
+    other = CountingEmbedder(local_model)
+    other.name = "other/1"
+    with container.transaction() as session:
+        session.execute(update(KnowledgeDoc).where(KnowledgeDoc.id == doc_id).values(attempts=ATTEMPTS))
+
+    Ingestion(container.transaction, other).run(doc_id)
+
+    age(container, doc_id, enqueued="2 minutes")
+    with container.transaction() as session:
+        row = document_row(session, doc_id)
+        assert (row.state, row.error) == (DocState.ACTIVE, GAVE_UP)
+        assert resume_stuck_documents(session, embedder=other.name) == 0
+        retry_document(session, doc_id=doc_id)
+    Ingestion(container.transaction, other).run(doc_id)
+    with container.transaction() as session:
+        row = document_row(session, doc_id)
+    assert (row.state, row.error, len(other.passages)) == (DocState.ACTIVE, None, 2)
+
+
+def test_a_document_that_waits_for_its_next_turn_is_not_forgotten_when_the_turn_before_ends(
+    container: Container,
+) -> None:
+    key = new_id()
+    container.queue.enqueue(JobName.INGEST_DOCUMENT, key)
+    running = Queue(QUEUE_OF[JobName.INGEST_DOCUMENT], connection=container.redis).fetch_job(str(key))
+    assert running is not None
+    container.redis.delete(f"rq:queue:{running.origin}")
+
+    container.queue.enqueue(JobName.INGEST_DOCUMENT, key)
+    running.cleanup(running.get_result_ttl(default_ttl=500))
+
+    assert container.redis.ttl(running.key) > 3_600
+
+
 KILLED = """
 import sys
 from uuid import UUID
@@ -151,9 +212,7 @@ Ingestion(build_container(settings).transaction, LocalEmbedder()).run(UUID(sys.a
 def test_a_killed_ingestion_goes_on_after_the_last_batch(
     container: Container, upload: AddText, ingestion: Ingestion, embedder: CountingEmbedder, search: KnowledgeSearch
 ) -> None:
-    sections = [
-        f"## 第{n}节\n\n第{n}节说明第{n}种情况下的处理办法，" + "请您按照页面提示操作。" * 15 for n in range(24)
-    ]
+    sections = [f"## 第{n}节\n\n第{n}节说明第{n}种情况下的处理办法，" + "请您按照页面提示操作。" * 8 for n in range(16)]
     doc_id = upload("long.md", "# 长文档\n\n" + "\n\n".join(sections))
     settings = container.settings
     process = subprocess.Popen(
@@ -164,16 +223,16 @@ def test_a_killed_ingestion_goes_on_after_the_last_batch(
     process.wait()
     with container.transaction() as session:
         done = session.scalar(select(func.count()).select_from(ChunkEmbedding)) or 0
-    assert before <= done < 24
+    assert before <= done < 16
     assert found_texts(search, "第3节") == []
 
     age(container, doc_id, leased_for="-1 second")
     while not is_active(container, doc_id):
         ingestion.run(doc_id)
 
-    assert len(embedder.passages) == 24 - done
+    assert len(embedder.passages) == 16 - done
     with container.transaction() as session:
-        assert session.scalar(select(func.count()).select_from(KnowledgeChunk)) == 24
+        assert session.scalar(select(func.count()).select_from(KnowledgeChunk)) == 16
     assert found_texts(search, "第3节")
     assert statistics_are_right(container)
 

@@ -15,12 +15,26 @@ _KEPT_CONTROLS = "\n\t"
 _STRANGE_LIMIT = 0.02
 """Share of characters that no text has (unassigned, private, control) beyond which a file is not text."""
 
+HEAD_BYTES = 16_384
+"""How much of a file is read to know its title."""
+
 _BLANK = re.compile(r"[\s\u200b\ufeff]*")
 
 
 def decode(content: bytes) -> str:
     """Return the text, NFC, with `\\n` line ends and no control characters. Raises EmptyDocument or NotText."""
-    text = _decode(content)
+    return _cleaned(_decode(content, whole=True))
+
+
+def decode_head(content: bytes) -> str:
+    """Return the first lines of the text as `decode` does, at a cost that does not grow with the file.
+
+    Raises EmptyDocument or NotText where already the head shows it.
+    """
+    return _cleaned(_decode(content[:HEAD_BYTES], whole=len(content) <= HEAD_BYTES))
+
+
+def _cleaned(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     strange = sum(map(_is_strange, text))
     if strange > _STRANGE_LIMIT * len(text):
@@ -31,8 +45,9 @@ def decode(content: bytes) -> str:
     return text
 
 
-def _decode(content: bytes) -> str:
-    readings = [text for encoding in _encodings(content) if (text := _try(content, encoding)) is not None]
+def _decode(content: bytes, *, whole: bool) -> str:
+    """Return what the bytes say; where they are not the `whole` file, they may end within a character."""
+    readings = [text for encoding in _encodings(content) if (text := _try(content, encoding, whole)) is not None]
     if not readings:
         raise NotText("This file is not text in UTF-8, GB18030 or UTF-16.")
     return max(readings, key=_plausibility) if b"\0" in content else readings[0]
@@ -52,9 +67,9 @@ def _plausibility(text: str) -> float:
     return usual / max(1, len(text))
 
 
-def _try(content: bytes, encoding: str) -> str | None:
+def _try(content: bytes, encoding: str, whole: bool) -> str | None:
     try:
-        return content.decode(encoding)
+        return codecs.getincrementaldecoder(encoding)().decode(content, final=whole)
     except UnicodeDecodeError:
         return None
 

@@ -12,7 +12,6 @@ from yaml import YAMLError
 from app.errors import InvalidInput
 from app.knowledge.errors import EmptyDocument
 from app.knowledge.parsers.blocks import Block, BlockKind, Outline, Parsed, begins_part
-from app.knowledge.parsers.decoding import decode
 
 SUFFIXES = (".md", ".markdown")
 
@@ -24,12 +23,12 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _READER = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
-def parse(name: str, content: bytes) -> Parsed:
+def parse(name: str, text: str) -> Parsed:
     """Return title (front matter, else first heading, else the file's name), tags and blocks.
 
-    Raises NotText, EmptyDocument, or InvalidInput when the front matter is no YAML.
+    Raises EmptyDocument, or InvalidInput when the front matter is no YAML.
     """
-    matter, body = _split_front_matter(decode(content))
+    matter, body = _split_front_matter(text)
     tokens = _READER.parse(_COMMENT.sub("", body))
     title = _text_of(matter.get("title"))
     if tokens and tokens[0].tag == "h1" and title in ("", _plain(tokens[1])):

@@ -4,7 +4,6 @@ import re
 from pathlib import PurePath
 
 from app.knowledge.parsers.blocks import BlockKind, Outline, Parsed, begins_part
-from app.knowledge.parsers.decoding import decode
 
 SUFFIXES = (".txt",)
 
@@ -17,14 +16,11 @@ _ITEM = re.compile(r"([-*•·●▪]|[(（]?\d{1,3}[)）.、．]|[①-⑳])\s*\
 _SENTENCE_END = "。！？!?；;，,、：:"
 
 
-def parse(name: str, content: bytes) -> Parsed:
-    """Return title and blocks; the title is a first line that stands alone, else the file's name.
-
-    Raises NotText or EmptyDocument.
-    """
+def parse(name: str, text: str) -> Parsed:
+    """Return title and blocks; the title is a first line that stands alone, else the file's name."""
     paragraphs = [
         lines
-        for part in re.split(r"\n\s*\n", decode(content))
+        for part in re.split(r"\n\s*\n", text)
         if (lines := [line.strip() for line in part.split("\n") if line.strip()])
     ]
     title = PurePath(name).stem
