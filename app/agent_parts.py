@@ -50,7 +50,7 @@ def _warmer(embedder: Embedder, settings: Settings) -> Callable[[], None]:
     def warm() -> None:
         """Load the local embedding model now rather than in the first run."""
         if not settings.embedding_base_url:
-            embedder.embed_query("您好")
+            embedder.embed_queries(["您好"])
 
     return warm
 

@@ -1,7 +1,7 @@
-"""Measures the search and its verdicts on a development set: `python -m bench.retrieval [DATA_DIR]`.
+"""Measures the search and its verdicts on a development set: `python -m bench.retrieval --data FOLDER`.
 
-The set (`zh_docs.jsonl`, `zh_queries.jsonl`) is third-party text for measuring only and is not part of this repository;
-without it the bench says so and ends. It runs the real parsers, ingestion and search on a PostgreSQL of its own; only
+The set (`zh_docs.jsonl`, `zh_queries.jsonl`) is third-party text for measuring only and is not part of this repository.
+It runs the real parsers, ingestion and search on a PostgreSQL of its own; only
 the vectors are kept between runs, in CACHE, for the local model needs minutes for them.
 """
 
@@ -12,7 +12,7 @@ import statistics
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,10 +35,9 @@ from app.knowledge.service import add_document
 from app.llm.embedding import LocalEmbedder, Vector
 from app.settings import ROOT, Settings
 
-DATA = ROOT.parent / "shared" / "data" / "retrieval"
 CACHE = Path(tempfile.gettempdir()) / "draftdesk-bench-vectors.npz"
 DEPTH = 10
-BASELINE = """beside it, on the same set (shared/design/retrieval.md):
+BASELINE = """beside it, on the same set, in a trial outside of PostgreSQL:
   vectors alone 0.718 / 0.904 / 0.794; RRF 60, depth 20  0.773 / 0.932 / 0.841; min-max 0.7/0.3  0.792 / 0.938 / 0.855
   multi-question all in 5: 0.55 unsplit, 0.74 split; verdict, pooled: AUC 0.835 (6 features), 0.887 (29 features)"""
 
@@ -56,20 +55,20 @@ class CachedEmbedder:
                 self._vectors = dict(zip(stored["keys"].tolist(), stored["vectors"], strict=True))
         self._known = len(self._vectors)
 
-    def embed_query(self, text: str) -> Vector:
-        """Return the vector, computed at most once for all runs."""
-        key = self._key("query", text)
-        if key not in self._vectors:
-            self._vectors[key] = self._model.embed_query(text)
-        return self._vectors[key]
+    def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors, each computed at most once for all runs."""
+        return self._cached("query", texts, self._model.embed_queries)
 
     def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors, each computed at most once for all runs."""
-        for text in texts:
-            key = self._key("passage", text)
+        return self._cached("passage", texts, self._model.embed_passages)
+
+    def _cached(self, kind: str, texts: Sequence[str], embed: Callable[[Sequence[str]], list[Vector]]) -> list[Vector]:
+        keys = {text: self._key(kind, text) for text in texts}
+        for text, key in keys.items():
             if key not in self._vectors:
-                self._vectors[key] = self._model.embed_passages([text])[0]
-        return [self._vectors[self._key("passage", text)] for text in texts]
+                self._vectors[key] = embed([text])[0]
+        return [self._vectors[keys[text]] for text in texts]
 
     def save(self) -> None:
         """Keep the vectors for the next run."""
@@ -104,15 +103,14 @@ class Outcome:
 def main() -> None:
     """Run and print the figures."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("data", nargs="?", type=Path, default=DATA)
+    arguments.add_argument("--data", type=Path, required=True, help="the folder of the development set")
     arguments.add_argument("--fusion", choices=("minmax", "rrf"), default="minmax")
     arguments.add_argument("--line", choices=("bank", "shop"), default=None, help="one line's documents and questions")
     arguments.add_argument("--limit", type=int, default=None, help="only the first N queries")
     arguments.add_argument("--features", type=Path, default=None, help="also write features and labels, to fit a judge")
     given = arguments.parse_args()
     if not (given.data / "zh_docs.jsonl").exists():
-        print(f"skipped: no development set in {given.data}")
-        return
+        arguments.error(f"no development set in {given.data}")
     embedder = CachedEmbedder(CACHE)
     with _container() as container:
         try:

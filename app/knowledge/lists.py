@@ -1,4 +1,4 @@
-"""Both result lists of a query, read from PostgreSQL in one statement, so that they come from one snapshot.
+"""Both result lists of all texts of a query, read from PostgreSQL in one statement: one scan, and one snapshot.
 
 The vector list is an exact scan over active chunks; the keyword list is BM25 over the postings.
 """
@@ -7,9 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import Row, text
 from sqlalchemy.orm import Session
 
 from app.knowledge.fusion import Found, Scale
@@ -97,27 +98,40 @@ def read_statistics(session: Session, terms: Sequence[str]) -> BaseStatistics:
 def read_lists(
     session: Session,
     *,
-    terms: Sequence[str],
+    texts: Sequence[Sequence[str]],
     statistics: BaseStatistics,
-    vector: Vector | None,
+    vectors: Sequence[Vector],
     embedder: str,
     depth: int,
-) -> Lists:
-    """Return the first `depth` of both lists for a query's terms (with repeats) and its vector."""
-    weights = _weights(terms, statistics)
+) -> list[Lists]:
+    """Return the first `depth` of both lists for each text, given by its terms (with repeats) and its vector.
+
+    Without `vectors` there is the keyword list only.
+    """
+    weights = [
+        (at, term, weight) for at, terms in enumerate(texts) for term, weight in _weights(terms, statistics).items()
+    ]
     rows = session.execute(
         text(_LISTS),
         {
-            "terms": list(weights),
-            "weights": list(weights.values()),
+            "texts": [at for at, _, _ in weights],
+            "terms": [term for _, term, _ in weights],
+            "weights": [weight for _, _, weight in weights],
             "average": statistics.average_terms,
             "k1": K1,
             "b": B,
-            "vector": None if vector is None else "[" + ",".join(map(str, vector.tolist())) + "]",
+            "vectors": ["[" + ",".join(map(str, vector.tolist())) + "]" for vector in vectors],
             "embedder": embedder,
             "depth": depth,
         },
     ).all()
+    found: list[list[Row[Any]]] = [[] for _ in texts]
+    for row in rows:
+        found[row.text_at].append(row)
+    return [_lists(of_text) for of_text in found]
+
+
+def _lists(rows: Sequence[Row[Any]]) -> Lists:
     if not rows:
         return Lists((), None)
     first = rows[0]
@@ -147,43 +161,52 @@ def _weights(terms: Sequence[str], statistics: BaseStatistics) -> dict[str, floa
 
 
 _LISTS = """
-WITH wanted AS (
-    SELECT * FROM unnest(CAST(:terms AS text[]), CAST(:weights AS float8[])) AS w (term, weight)
+WITH asked AS MATERIALIZED (
+    SELECT place::int - 1 AS text_at, CAST(v.vector AS vector) AS vector
+    FROM unnest(CAST(:vectors AS text[])) WITH ORDINALITY AS v (vector, place)
+),
+wanted AS (
+    SELECT * FROM unnest(CAST(:texts AS int[]), CAST(:terms AS text[]), CAST(:weights AS float8[]))
+        AS w (text_at, term, weight)
 ),
 keyword AS MATERIALIZED (
-    SELECT p.chunk_id,
+    SELECT w.text_at, p.chunk_id,
            sum(w.weight * p.frequency * (:k1 + 1) / (p.frequency + :k1 * (1 - :b + :b * p.length / :average))) AS score
     FROM wanted AS w JOIN postings AS p ON p.term = w.term
-    GROUP BY p.chunk_id
+    GROUP BY w.text_at, p.chunk_id
 ),
 likeness AS MATERIALIZED (
-    SELECT c.id AS chunk_id, 1 - (e.embedding <=> CAST(:vector AS vector)) AS score
+    SELECT asked.text_at, c.id AS chunk_id, 1 - (e.embedding <=> asked.vector) AS score
     FROM knowledge_docs AS d
     JOIN knowledge_chunks AS c ON c.doc_id = d.id
     JOIN chunk_embeddings AS e ON e.chunk_id = c.id AND e.embedder = :embedder
-    WHERE d.state = 'active' AND CAST(:vector AS vector) IS NOT NULL
+    CROSS JOIN asked
+    WHERE d.state = 'active'
 ),
 spread AS (
-    SELECT min(score) AS lowest, avg(score) AS mean, stddev_pop(score) AS deviation FROM likeness
+    SELECT text_at, min(score) AS lowest, avg(score) AS mean, stddev_pop(score) AS deviation
+    FROM likeness GROUP BY text_at
 ),
 by_keyword AS (
-    SELECT chunk_id, row_number() OVER (ORDER BY score DESC, chunk_id) AS rank
-    FROM keyword ORDER BY score DESC, chunk_id LIMIT :depth
+    SELECT * FROM (
+        SELECT *, row_number() OVER (PARTITION BY text_at ORDER BY score DESC, chunk_id) AS rank FROM keyword
+    ) AS ranked WHERE rank <= :depth
 ),
 by_vector AS (
-    SELECT chunk_id, row_number() OVER (ORDER BY score DESC, chunk_id) AS rank
-    FROM likeness ORDER BY score DESC, chunk_id LIMIT :depth
+    SELECT * FROM (
+        SELECT *, row_number() OVER (PARTITION BY text_at ORDER BY score DESC, chunk_id) AS rank FROM likeness
+    ) AS ranked WHERE rank <= :depth
 )
-SELECT c.id AS chunk_id, likeness.score AS similarity, by_vector.rank AS vector_rank,
+SELECT text_at, c.id AS chunk_id, likeness.score AS similarity, by_vector.rank AS vector_rank,
        coalesce(keyword.score, 0) AS bm25, by_keyword.rank AS keyword_rank,
        d.id AS doc_id, d.version, d.title, c.heading, c.text, c.section,
        spread.lowest, spread.mean, spread.deviation
-FROM (SELECT chunk_id FROM by_keyword UNION SELECT chunk_id FROM by_vector) AS candidate
+FROM (SELECT text_at, chunk_id FROM by_keyword UNION SELECT text_at, chunk_id FROM by_vector) AS candidate
 JOIN knowledge_chunks AS c ON c.id = candidate.chunk_id
 JOIN knowledge_docs AS d ON d.id = c.doc_id
-LEFT JOIN keyword ON keyword.chunk_id = c.id
-LEFT JOIN likeness ON likeness.chunk_id = c.id
-LEFT JOIN by_keyword ON by_keyword.chunk_id = c.id
-LEFT JOIN by_vector ON by_vector.chunk_id = c.id
-CROSS JOIN spread
+LEFT JOIN keyword USING (text_at, chunk_id)
+LEFT JOIN likeness USING (text_at, chunk_id)
+LEFT JOIN by_keyword USING (text_at, chunk_id)
+LEFT JOIN by_vector USING (text_at, chunk_id)
+LEFT JOIN spread USING (text_at)
 """

@@ -121,7 +121,7 @@ class KnowledgeSearch:
     def _embed(self, asked: SearchQuery) -> list[Vector]:
         """Return a vector a unit, or none at all when the embedder is away."""
         try:
-            return [self._embedder.embed_query(unit) for unit in asked.units]
+            return self._embedder.embed_queries(asked.units)
         except Unavailable:
             return []
 
@@ -130,17 +130,14 @@ class KnowledgeSearch:
     ) -> tuple[BaseStatistics, list[Lists]]:
         unit_terms = [terms(unit) for unit in asked.units]
         statistics = read_statistics(session, [term for found in unit_terms for term in found])
-        lists = [
-            read_lists(
-                session,
-                terms=found,
-                statistics=statistics,
-                vector=vectors[at] if vectors else None,
-                embedder=self._embedder.name,
-                depth=depth,
-            )
-            for at, found in enumerate(unit_terms)
-        ]
+        lists = read_lists(
+            session,
+            texts=unit_terms,
+            statistics=statistics,
+            vectors=vectors,
+            embedder=self._embedder.name,
+            depth=depth,
+        )
         return statistics, lists
 
     def _part(self, asked: SearchQuery, unit: str, lists: Lists, statistics: BaseStatistics) -> Part:

@@ -43,8 +43,8 @@ class Embedder(Protocol):
     def dimensions(self) -> int:
         """Length of every vector."""
 
-    def embed_query(self, text: str) -> Vector:
-        """Return the vector of what somebody asks."""
+    def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of what somebody asks, in order."""
 
     def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of texts to be found, in order."""
@@ -59,10 +59,9 @@ class LocalEmbedder:
     def __init__(self, threads: int = 1) -> None:
         self._model = E5(num_threads=threads)
 
-    def embed_query(self, text: str) -> Vector:
-        """Return the vector of what somebody asks."""
-        vector: Vector = self._model.query(_without_nul(text))
-        return vector
+    def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of what somebody asks, in order."""
+        return list(self._model.query([_without_nul(text) for text in texts]))
 
     def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of texts to be found, in order."""
@@ -83,18 +82,21 @@ class ApiEmbedder:
             max_retries=retries,
         )
 
-    def embed_query(self, text: str) -> Vector:
-        """Return the vector of what somebody asks."""
-        return self._embed([text])[0]
+    def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of what somebody asks, in order."""
+        return self._embed(texts)
 
     def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of texts to be found, in order."""
-        vectors: list[Vector] = []
-        for start in range(0, len(texts), API_BATCH):
-            vectors += self._embed(texts[start : start + API_BATCH])
-        return vectors
+        return self._embed(texts)
 
     def _embed(self, texts: Sequence[str]) -> list[Vector]:
+        vectors: list[Vector] = []
+        for start in range(0, len(texts), API_BATCH):
+            vectors += self._embed_batch(texts[start : start + API_BATCH])
+        return vectors
+
+    def _embed_batch(self, texts: Sequence[str]) -> list[Vector]:
         try:
             answer = self._client.embeddings.create(
                 model=self._model, input=list(texts), dimensions=self.dimensions, encoding_format="float"

@@ -68,9 +68,9 @@ class SocketEmbedder:
         self._path = path
         self._limit_s = limit_s
 
-    def embed_query(self, text: str) -> Vector:
-        """Return the vector of what somebody asks."""
-        return self._ask(EmbedRequest(kind="query", texts=[text]))[0]
+    def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of what somebody asks, in order."""
+        return self._ask(EmbedRequest(kind="query", texts=list(texts)))
 
     def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of texts to be found, in order."""
@@ -140,7 +140,7 @@ class _Exchange(socketserver.BaseRequestHandler):
 
 def _embed(embedder: Embedder, request: EmbedRequest) -> list[Vector]:
     if request.kind == "query":
-        return [embedder.embed_query(text) for text in request.texts]
+        return embedder.embed_queries(request.texts)
     return embedder.embed_passages(request.texts)
 
 

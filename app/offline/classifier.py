@@ -83,7 +83,7 @@ class OfflineClassifier:
     def _classify(self, ticket: TicketFacts) -> Classification:
         text = f"{ticket.subject}\n{ticket.content}"
         try:
-            vector = self._embedder.embed_query(search_query(ticket))
+            vector = self._embedder.embed_queries([search_query(ticket)])[0]
             panel = self._by_meaning
         except Unavailable:
             vector, panel = None, self._by_wording

@@ -47,13 +47,13 @@ def example_vectors(examples: tuple[Example, ...], embedder: Embedder) -> NDArra
             if str(stored["key"]) == _key(examples, embedder.name):
                 vectors: NDArray[np.float32] = stored["vectors"].astype(np.float32)
                 return vectors
-    return np.stack([embedder.embed_query(example.text) for example in examples])
+    return np.stack(embedder.embed_queries([example.text for example in examples]))
 
 
 def rebuild() -> int:
     """Write the vectors of the built-in embedder; return how many."""
     examples, embedder = load_examples(), LocalEmbedder(threads=2)
-    vectors = np.stack([embedder.embed_query(example.text) for example in examples]).astype(np.float16)
+    vectors = np.stack(embedder.embed_queries([example.text for example in examples])).astype(np.float16)
     np.savez_compressed(VECTORS_FILE, key=np.array(_key(examples, embedder.name)), vectors=vectors)
     return len(vectors)
 

@@ -1,6 +1,7 @@
 """What knowledge tests share: one local embedder, and documents taken the whole way."""
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 from uuid import UUID
 
 import pytest
@@ -18,19 +19,28 @@ AddText = Callable[..., UUID]
 
 
 class CountingEmbedder:
-    """The local embedder, with the texts that it was asked to embed."""
+    """The local embedder, with what it was asked to embed; computes each text once for all tests, for that is slow."""
+
+    _vectors: ClassVar[dict[tuple[str, str], Vector]] = {}
 
     def __init__(self, model: LocalEmbedder) -> None:
         self._model = model
         self.name, self.dimensions = model.name, model.dimensions
         self.passages: list[str] = []
+        self.queries: list[tuple[str, ...]] = []
 
-    def embed_query(self, text: str) -> Vector:
-        return self._model.embed_query(text)
+    def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        self.queries.append(tuple(texts))
+        return [self._vector("query", text, self._model.embed_queries) for text in texts]
 
     def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         self.passages += texts
-        return self._model.embed_passages(texts)
+        return [self._vector("passage", text, self._model.embed_passages) for text in texts]
+
+    def _vector(self, kind: str, text: str, embed: Callable[[Sequence[str]], list[Vector]]) -> Vector:
+        if (kind, text) not in self._vectors:
+            self._vectors[kind, text] = embed([text])[0]
+        return self._vectors[kind, text]
 
 
 @pytest.fixture(scope="session")

@@ -26,11 +26,11 @@ def test_local_vectors_have_length_one_and_are_the_same_alone_and_in_a_batch(loc
     assert all(vector.shape == (local_model.dimensions,) for vector in batch)
     assert np.allclose([np.linalg.norm(vector) for vector in batch], 1, atol=1e-5)
     assert np.allclose(batch[0], local_model.embed_passages(texts[:1])[0], atol=1e-5)
-    assert not np.allclose(batch[0], local_model.embed_query(texts[0]))
+    assert not np.allclose(batch[0], local_model.embed_queries([texts[0]])[0])
 
 
 def test_meaning_is_nearer_than_other_words(local_model: LocalEmbedder) -> None:
-    query = local_model.embed_query("钱什么时候退给我")
+    query = local_model.embed_queries(["钱什么时候退给我"])[0]
     near, far = local_model.embed_passages(["退款会在3个工作日内到账。", "新疆地区7至10天送达。"])
 
     assert float(query @ near) > float(query @ far)
@@ -51,11 +51,11 @@ def test_the_process_serves_several_clients_and_leaves_no_socket(settings: Setti
     try:
         wait_for_listener(path)
         client = make_query_embedder(own)
-        vectors = [client.embed_query(text) for text in ("退款", "发票")]
+        vectors = client.embed_queries(["退款", "发票"])
         model = LocalEmbedder()
         assert client.name == model.name == embedder_name(own)
-        assert np.allclose(vectors[0], model.embed_query("退款"), atol=1e-5)
-        assert np.allclose(vectors[1], model.embed_query("发票"), atol=1e-5)
+        assert np.allclose(vectors[0], model.embed_queries(["退款"])[0], atol=1e-5)
+        assert np.allclose(vectors[1], model.embed_queries(["发票"])[0], atol=1e-5)
         assert path.stat().st_mode & 0o077 == 0
     finally:
         process.terminate()
@@ -65,7 +65,7 @@ def test_the_process_serves_several_clients_and_leaves_no_socket(settings: Setti
 
 def test_no_process_means_unavailable(socket_file: Path) -> None:
     with pytest.raises(Unavailable):
-        SocketEmbedder(socket_file).embed_query("退款")
+        SocketEmbedder(socket_file).embed_queries(["退款"])[0]
 
 
 def test_a_process_that_hangs_means_unavailable_soon(socket_file: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_process_that_hangs_means_unavailable_soon(socket_file: Path) -> None:
         listener.listen()
         started = time.monotonic()
         with pytest.raises(Unavailable):
-            SocketEmbedder(socket_file, limit_s=0.2).embed_query("退款")
+            SocketEmbedder(socket_file, limit_s=0.2).embed_queries(["退款"])[0]
         assert time.monotonic() - started < 2
 
 
@@ -97,7 +97,7 @@ def test_a_client_that_sends_nonsense_harms_nobody(socket_file: Path, nonsense: 
         client.shutdown(socket.SHUT_WR)
         assert client.recv(10) == b""
 
-    assert SocketEmbedder(socket_file, limit_s=10).embed_query("退款").shape == (384,)
+    assert SocketEmbedder(socket_file, limit_s=10).embed_queries(["退款"])[0].shape == (384,)
 
 
 def test_a_long_path_gets_a_private_folder_instead(settings: Settings, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_an_endpoint_is_asked_in_batches_and_keeps_the_order(api_settings: Setti
     assert isinstance(embedder, ApiEmbedder)
     assert embedder.name == "stub/64"
     assert [vector.shape for vector in vectors] == [(64,)] * 23
-    assert np.allclose(vectors[22], embedder.embed_query(texts[22]), atol=1e-5)
+    assert np.allclose(vectors[22], embedder.embed_queries([texts[22]])[0], atol=1e-5)
 
 
 def test_an_endpoint_in_trouble_is_unavailable_and_one_that_refuses_says_so(api_settings: Settings) -> None:
@@ -131,9 +131,9 @@ def test_an_endpoint_in_trouble_is_unavailable_and_one_that_refuses_says_so(api_
     refusing = api_settings.model_copy(update={"embedding_model": "stub;status=401"})
 
     with pytest.raises(Unavailable):
-        ApiEmbedder(down, retries=0).embed_query("退款")
+        ApiEmbedder(down, retries=0).embed_queries(["退款"])[0]
     with pytest.raises(EmbeddingRefused):
-        ApiEmbedder(refusing, retries=0).embed_query("退款")
+        ApiEmbedder(refusing, retries=0).embed_queries(["退款"])[0]
 
 
 def wait_for_listener(path: Path) -> None:

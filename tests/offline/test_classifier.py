@@ -23,7 +23,7 @@ class AwayEmbedder:
     name = "away/1"
     dimensions = 8
 
-    def embed_query(self, text: str) -> Vector:
+    def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         raise Unavailable("The embedder does not answer.")
 
     def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
@@ -36,12 +36,12 @@ class TinyEmbedder:
     name = "tiny/1"
     dimensions = 8
 
-    def embed_query(self, text: str) -> Vector:
-        counts = np.bincount([ord(character) % 8 for character in text], minlength=8).astype(np.float32)
-        return counts / np.linalg.norm(counts)
+    def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        counts = [np.bincount([ord(character) % 8 for character in text], minlength=8) for text in texts]
+        return [np.asarray(count / np.linalg.norm(count), dtype=np.float32) for count in counts]
 
     def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        return [self.embed_query(text) for text in texts]
+        return self.embed_queries(texts)
 
 
 @pytest.fixture(scope="module")

@@ -36,9 +36,11 @@ class TicketEmbedder:
     def _model(self) -> LocalEmbedder:
         return LocalEmbedder()
 
-    def embed_query(self, text: str) -> Vector:
-        known = self._known.get(content_hash(text))
-        return self._model.embed_query(text) if known is None else known
+    def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        digests = {text: content_hash(text) for text in texts}
+        unknown = [text for text, digest in digests.items() if digest not in self._known]
+        fresh = dict(zip(unknown, self._model.embed_queries(unknown) if unknown else [], strict=True))
+        return [fresh[text] if text in fresh else self._known[digests[text]] for text in texts]
 
     def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         return self._model.embed_passages(texts)
@@ -59,7 +61,9 @@ def facts_of(ticket: DemoTicket) -> TicketFacts:
 def main() -> None:
     """Embed whatever offline mode asks of every ticket and is not known yet, and write the file."""
     embedder = TicketEmbedder()
-    save_vectors(_FILE, embedder.name, {content_hash(text): embedder.embed_query(text) for text in set(_texts())})
+    texts = list(set(_texts()))
+    vectors = embedder.embed_queries(texts)
+    save_vectors(_FILE, embedder.name, dict(zip(map(content_hash, texts), vectors, strict=True)))
 
 
 def _texts() -> Iterator[str]:
