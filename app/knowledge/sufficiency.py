@@ -7,6 +7,7 @@ as a whole.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from app.agent.values import Sufficiency, Verdict
 from app.knowledge.features import Features
@@ -50,30 +51,37 @@ class Judge:
             total += part.weight * (getattr(features, part.feature) - part.mean) / part.scale
         probability = 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
         if probability >= self.sufficient_from:
-            return Judged(features, probability, Sufficiency.SUFFICIENT)
-        weak = probability >= self.weak_from
-        return Judged(features, probability, Sufficiency.WEAK if weak else Sufficiency.INSUFFICIENT)
+            outcome = Sufficiency.SUFFICIENT
+        else:
+            outcome = Sufficiency.WEAK if probability >= self.weak_from else Sufficiency.INSUFFICIENT
+        return Judged(features, probability, outcome, probability - self.sufficient_from)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One question, judged: `probability` in 0..1 that the passages answer it."""
+    """One question, judged: `probability` in 0..1 that the passages answer it.
+
+    `surplus` is how far that lies above (negative: below) what its judge calls sufficient.
+    """
 
     features: Features
     probability: float
     outcome: Sufficiency
+    surplus: float
 
 
 def verdict_on(questions: Sequence[Judged], topic: Judged | None) -> Verdict:
     """Return the verdict on a ticket with these questions, at least one, about this topic (its subject).
 
-    All answered is sufficient; none even weakly is insufficient, unless the base knows the topic: a reviewer may find
-    the answer nearby. Anything between is weak. The probability is that of the question answered worst when all are
-    answered, else of the one answered best.
+    Sufficient is what is answered on the average, with no question left out: one ticket's questions are about one
+    matter, and the shorter ones ("how do I do that?") say too little to be judged alone. If none is answered even
+    weakly it is insufficient, unless the base knows the topic: a reviewer may find the answer nearby. Anything between
+    is weak. The probability is the average of what is sufficient, else that of the question answered best.
     """
     probabilities = [question.probability for question in questions]
-    if all(question.outcome is Sufficiency.SUFFICIENT for question in questions):
-        return Verdict(outcome=Sufficiency.SUFFICIENT, probability=min(probabilities), reason=FITS)
+    all_near = all(question.outcome is not Sufficiency.INSUFFICIENT for question in questions)
+    if all_near and fmean(question.surplus for question in questions) >= 0:
+        return Verdict(outcome=Sufficiency.SUFFICIENT, probability=fmean(probabilities), reason=FITS)
     judged = [*questions, topic] if topic else list(questions)
     hopeful = any(one.outcome is not Sufficiency.INSUFFICIENT for one in judged)
     return Verdict(
