@@ -1,6 +1,6 @@
 """Reads for the knowledge pages, as frozen rows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -48,14 +48,6 @@ class ChunkRow:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class BaseFigures:
-    """How much there is to find."""
-
-    documents: int
-    chunks: int
-
-
 def documents(session: Session, *, after: UUID | None = None, limit: int = DOCUMENTS_LIMIT) -> list[DocumentRow]:
     """Return the documents that are not archived, newest first; `after` is the id of the last row seen."""
     query = _rows().where(KnowledgeDoc.state != DocState.ARCHIVED).order_by(KnowledgeDoc.id.desc()).limit(limit)
@@ -70,6 +62,12 @@ def document_row(session: Session, doc_id: UUID) -> DocumentRow:
     if row is None:
         raise DocumentNotFound("There is no such document.")
     return _document(row)
+
+
+def active_among(session: Session, doc_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Return those of the documents that can be found: not replaced, deleted or still on their way."""
+    active = KnowledgeDoc.state == DocState.ACTIVE
+    return frozenset(session.scalars(select(KnowledgeDoc.id).where(KnowledgeDoc.id.in_(doc_ids), active)))
 
 
 def chunks_of(session: Session, doc_id: UUID, *, after: int = -1, limit: int = 200) -> list[ChunkRow]:
@@ -88,22 +86,6 @@ def chunks_of(session: Session, doc_id: UUID, *, after: int = -1, limit: int = 2
         .limit(limit)
     )
     return [ChunkRow(*row) for row in rows]
-
-
-def base_figures(session: Session) -> BaseFigures:
-    """Return how many documents and chunks are active."""
-    row = session.execute(
-        select(func.count(), func.coalesce(func.sum(KnowledgeDoc.chunk_count), 0)).where(
-            KnowledgeDoc.state == DocState.ACTIVE
-        )
-    ).one()
-    return BaseFigures(row[0], row[1])
-
-
-def unfinished_documents(session: Session) -> int:
-    """Return how many documents are still on their way, for a progress line."""
-    states: Sequence[str] = (DocState.UPLOADED, DocState.PARSED, DocState.CHUNKED, DocState.EMBEDDED)
-    return session.scalar(select(func.count()).select_from(KnowledgeDoc).where(KnowledgeDoc.state.in_(states))) or 0
 
 
 def _rows() -> "Select[*tuple[object, ...]]":
