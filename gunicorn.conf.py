@@ -12,7 +12,8 @@ worker_class = "gevent"
 workers = _settings.web_processes
 worker_connections = 2_000
 preload_app = False
-graceful_timeout = 5
+# Less than the 5 s after which honcho kills.
+graceful_timeout = 3
 timeout = 30
 keepalive = 15
 loglevel = "warning"
