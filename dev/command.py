@@ -14,7 +14,8 @@ from dev.services import CannotStart, read_settings, say, services_for
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     try:
-        with services_for(read_settings(), leave_running=True) as settings:
+        with services_for(read_settings(), leave_running=True) as services:
+            settings = services.settings
             bring_up_to_date(settings.database_url)
             values = {
                 "DATABASE_URL": settings.database_url,

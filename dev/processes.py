@@ -4,8 +4,9 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,7 @@ from honcho.manager import SYSTEM_PRINTER_NAME, Manager
 from honcho.printer import Message, Printer
 
 from app.settings import ROOT
+from dev.restarting import RestartedProcess
 
 MARK = "DRAFTDESK_LAUNCHED_FOR"
 """Environment variable of every process that the launcher starts; its value is the data folder."""
@@ -23,32 +25,68 @@ _FAILED = re.compile(r"stopped \(rc=(?!0\)|-15\))")
 
 
 class _Console(Printer):  # type: ignore[misc]  # honcho has no types
-    """Prints the lines of the processes and calls `on_started` once, when all of them have been forked."""
+    """Prints the lines of the processes; runs `on_started` once, each in a thread, when all of them are forked."""
 
-    def __init__(self, on_started: Callable[[], None]) -> None:
+    def __init__(self, *on_started: Callable[[], None]) -> None:
         super().__init__(sys.stdout, time_format="")  # each line has its own time
-        self._on_started: Callable[[], None] | None = on_started
+        self._on_started = list(on_started)
 
     def write(self, message: Message) -> None:
-        if self._on_started is not None:
+        while self._on_started:
             # Not before: a thread that runs during a fork may take a lock into the child.
-            threading.Thread(target=self._on_started, daemon=True).start()
-            self._on_started = None
+            threading.Thread(target=self._on_started.pop(0), daemon=True).start()
         # Of honcho's own lines only the unexpected ends are news.
         if message.name != SYSTEM_PRINTER_NAME or _FAILED.search(message.data):
             super().write(message)
 
 
-def run_processes(environment: Mapping[str, str], on_started: Callable[[], None]) -> int:
-    """Run everything in the Procfile until a signal or until one process ends, then end the others.
+class _Manager(Manager):  # type: ignore[misc]  # honcho has no types
+    """Honcho's manager, with processes that start again by themselves."""
 
-    Returns 0 after SIGINT or SIGTERM, else the exit code of the process that ended first.
+    def __init__(self, printer: Printer) -> None:
+        super().__init__(printer)
+        self._process_ctor = RestartedProcess
+
+    def terminate(self) -> None:
+        """Ask every keeper to end its process: honcho asks the process itself, which would be started again."""
+        for process in self._processes.values():
+            if keeper := process.get("process"):
+                keeper.terminate()
+
+    def kill(self) -> None:
+        """Kill what has not ended in time."""
+        self.terminate()
+        super().kill()
+
+    def report_lost_keepers(self) -> None:
+        """Tell the loop when a keeper was killed, until all have ended: nobody would end or hear its process."""
+        keepers = {process["process"].sentinel: process["process"] for process in self._processes.values()}
+        while keepers:
+            for sentinel in wait(keepers):
+                keeper = keepers.pop(sentinel)
+                keeper.join()
+                if keeper.exitcode:
+                    stop = {"returncode": keeper.exitcode}
+                    self.events.put(Message(type="stop", data=stop, time=None, name=keeper.name, colour=None))
+
+
+def procfile() -> dict[str, str]:
+    """Return the command of each process in the Procfile, by its name."""
+    return dict(parse_procfile((ROOT / "Procfile").read_text()).processes)
+
+
+def run_processes(
+    commands: Mapping[str, str], environment: Mapping[str, str], on_started: Sequence[Callable[[], None]] = ()
+) -> int:
+    """Run the commands until a signal, or until one of them ends again and again; then end the others.
+
+    Each of `on_started` runs in a thread. Returns 0 after SIGINT or SIGTERM, else 1.
     """
-    manager = Manager(printer=_Console(on_started))
-    for name, command in parse_procfile((ROOT / "Procfile").read_text()).processes.items():
+    manager = _Manager(_Console(*on_started, lambda: manager.report_lost_keepers()))
+    for name, command in commands.items():
         manager.add_process(name, f"exec {command}", env=dict(environment), cwd=str(ROOT))
     manager.loop()
-    return 0 if manager.returncode in (130, 143) else manager.returncode or 1
+    return 0 if manager.returncode in (130, 143) else 1
 
 
 def child_environment(values: Mapping[str, str]) -> dict[str, str]:

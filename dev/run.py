@@ -23,11 +23,12 @@ from app.demo.loader import ACCOUNTS
 from app.embedded import ServiceFailed
 from app.settings import Settings
 from dev.database import bring_up_to_date
-from dev.demo import load_demo
-from dev.processes import MARK, child_environment, end_leftovers, run_processes
-from dev.services import CannotStart, read_settings, say, services_for
+from dev.demo import load_demo, open_accounts, secret_of
+from dev.processes import MARK, child_environment, end_leftovers, procfile, run_processes
+from dev.services import CannotStart, only_this_machine, read_settings, say, services_for
 from dev.signals import Stopped, ignore_signals, raise_on_signals
 from dev.translations import compile_catalogues
+from dev.watch import watched
 
 SPACE_MB = 200
 """Free space below which the data folder is not touched: PostgreSQL needs room for its log to start at all."""
@@ -62,12 +63,15 @@ def _run(settings: Settings, held: ExitStack) -> int:
     if end_leftovers(var_dir):
         say("Ended processes that an earlier start had left behind.")
     _check_port(settings.host, settings.port)
-    settings = held.enter_context(services_for(settings))
+    services = held.enter_context(services_for(settings))
+    settings = services.settings
     say("Bringing the database up to date ...")
     bring_up_to_date(settings.database_url)
     compile_catalogues()
     if settings.demo:
         load_demo(settings)
+    if not only_this_machine(settings.host):
+        _warn_of_open_accounts(settings)
     held.callback(lambda: end_leftovers(var_dir))
     say("Starting the processes of the Procfile ...")
     values = {
@@ -75,11 +79,22 @@ def _run(settings: Settings, held: ExitStack) -> int:
         "REDIS_URL": settings.redis_url,
         "VAR_DIR": str(var_dir),
         "DEMO": str(int(settings.demo)),
+        "SECRET_KEY": secret_of(settings),
         MARK: str(var_dir),
     }
-    failed = run_processes(child_environment(values), lambda: _announce(settings))
-    say("Stopping; the data stays." if not failed else "A process ended by itself, so everything stops; see above.")
+    with watched(services.embedded) as watch:
+        on_started = [watch.start, lambda: _announce(settings)]
+        failed = run_processes(procfile(), child_environment(values), on_started)
+        say("Stopping; the data stays." if not failed else "A process can't go on, so everything stops; see above.")
     return failed
+
+
+def _warn_of_open_accounts(settings: Settings) -> None:
+    if names := open_accounts(settings):
+        say(
+            f"WARNING: HOST={settings.host} can be reached from other machines, and everybody knows the passwords of "
+            f"the demo accounts {', '.join(names)}. To shut one: .venv/bin/python -m dev.command staff disable NAME"
+        )
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from app.embedded import EmbeddedPostgres, EmbeddedValkey
 from app.settings import ROOT
 from dev.processes import MARK, end_leftovers
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is tested is that it is refused
+
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
@@ -76,6 +78,20 @@ def test_settings_that_are_wrong(folder: Path) -> None:
     assert len(lines) == 1
     assert "PORT: " in lines[0]
     assert "MAX_STEPS: " in lines[0]
+
+
+def test_a_demo_that_others_could_reach_is_asked_for_by_name(folder: Path, port: int) -> None:
+    code, lines = answer_of(launch(var_dir=folder, port=port, host=EVERYWHERE))
+    assert code == 1
+    assert len(lines) == 1
+    assert lines[0].startswith("HOST=0.0.0.0 can be reached from other machines, and without SECRET_KEY this is a demo")
+    assert not list(folder.iterdir())
+
+
+def test_a_wrong_setting_is_no_reason_for_a_demo(folder: Path, port: int) -> None:
+    code, lines = answer_of(launch(var_dir=folder, port=port, host=EVERYWHERE, secret_key="x" * 32, planner="model"))
+    assert code == 1
+    assert lines == ["A setting is wrong. Value error, PLANNER=model needs LLM_BASE_URL"]
 
 
 def test_outside_services_that_do_not_answer(folder: Path, port: int) -> None:
@@ -176,7 +192,7 @@ def servers_of(folder: Path) -> Iterator[psutil.Process]:
             continue
 
 
-def test_one_command_gives_a_page_and_one_signal_ends_it(folder: Path, port: int) -> None:
+def test_one_command_gives_a_page_that_outlives_what_dies_and_one_signal_ends_it(folder: Path, port: int) -> None:
     launcher = launch(var_dir=folder, port=port, web_processes=1)
     assert launcher.stdout is not None
     lines = []
@@ -188,11 +204,34 @@ def test_one_command_gives_a_page_and_one_signal_ends_it(folder: Path, port: int
     assert [line for line in lines if "agent-demo" in line]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/sign-in", timeout=30) as page:
         assert page.status == 200
+    for words, news in (
+        ("jobs.embedder", "embedder listens on"),
+        ("valkey-server", "Valkey is back."),
+        ("postgres -D", "PostgreSQL is back."),
+    ):
+        _kill(folder, words)
+        # Ends with the output, should the launcher end.
+        assert any(news in line for line in iter(launcher.stdout.readline, "")), news
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/sign-in", timeout=30) as page:
+        assert page.status == 200
     launcher.send_signal(signal.SIGINT)
     launcher.send_signal(signal.SIGINT)
     code, rest = answer_of(launcher)
     assert code == 0, rest
     assert rest[-1] == "Stopping; the data stays."
-    assert not [line for line in rest if "Traceback" in line]
+    assert not [line for line in rest if line.startswith("Traceback")], "the launcher's own"
     assert not list(servers_of(folder))
     assert end_leftovers(folder) == 0
+
+
+def _kill(folder: Path, words: str) -> None:
+    """Kill the one process of this folder whose command line has the words."""
+    for process in psutil.process_iter():
+        try:
+            line = " ".join(process.cmdline())
+            if words in line and (str(folder) in line or process.environ().get(MARK) == str(folder)):
+                process.kill()
+                return
+        except psutil.Error:
+            continue
+    pytest.fail(f"{words} does not run")
