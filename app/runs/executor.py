@@ -6,6 +6,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 import psycopg
+import sqlalchemy.exc
 
 from app.agent.loop import Agent, RunPorts, Start, drive
 from app.agent.ports import ModelUnavailable, RunLost
@@ -19,7 +20,7 @@ from app.runs.resume import first_observation
 
 log = logging.getLogger(__name__)
 
-NO_PLANNER = msgid("This run was to use a model, and none is set up any more. Try it again.")
+DATABASE_AWAY = msgid("The database did not answer. Try it again.")
 TIMED_OUT = msgid("The run took too long.")
 UNEXPECTED = msgid("Something went wrong inside; the log has the details.")
 
@@ -48,7 +49,7 @@ class Executor:
     async def execute(self, run_id: UUID) -> None:
         """Drive a run to where it waits for a person or ends; return at once if it does not wait for a worker."""
         with log_context(f"run={run_id}"):
-            claimed = await self._ledger.claim(run_id, self._owner)
+            claimed = await self._ledger.claim(run_id, self._owner, self._agent.planners)
             if claimed is None:
                 log.info("not claimed: someone has it, or it has ended")
                 return
@@ -72,6 +73,9 @@ class Executor:
             await self._fail(journal, calls, "model_unavailable", error.message)
         except TimeoutError:
             await self._fail(journal, calls, "timed_out", TIMED_OUT)
+        except (psycopg.OperationalError, sqlalchemy.exc.OperationalError):
+            log.exception("the run lost the database")
+            await self._fail(journal, calls, "database_away", DATABASE_AWAY)
         except Exception:
             log.exception("the run failed")
             await self._fail(journal, calls, "unexpected", UNEXPECTED)
@@ -83,11 +87,8 @@ class Executor:
         return Start(first_observation(row), row["cur_step"], row["max_steps"] - row["steps_taken"])
 
     def _ports(self, claimed: Claimed, journal: RunJournal, calls: CallLog) -> RunPorts:
-        planner = self._agent.planners.get(claimed.row["planner"])
-        if planner is None:
-            raise ModelUnavailable(NO_PLANNER)
         return RunPorts(
-            planner=planner,
+            planner=self._agent.planners[claimed.row["planner"]],
             skills=self._agent.skills,
             journal=journal,
             calls=calls,

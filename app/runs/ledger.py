@@ -1,16 +1,19 @@
 """The executor's own writes: a run's transitions, each ONE statement and so one commit, then the stream.
 
 Runs on an async psycopg pool in autocommit mode, so that no lane blocks another. Pages and people move runs through
-`lifecycle.py`; both obey the same table of moves.
+`lifecycle.py`; both obey the same table of moves. A statement whose connection is lost is sent once more: the server
+may have been restarted meanwhile, and what a run has cost so far is not to be lost with it.
 """
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 import orjson
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, OperationalError
+from psycopg.errors import UniqueViolation
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
@@ -21,8 +24,9 @@ from app.ids import new_id
 from app.live.background import BackgroundPublisher
 from app.runs.lifecycle import FINAL, MOVES, sources
 from app.runs.models import EventType, RunStatus
-from app.runs.statements import CLAIM, END_RUN, END_STEP, SAVE_CALLS, START_STEP
+from app.runs.statements import CLAIM, END_RUN, END_STEP, LANDED, SAVE_CALLS, START_STEP
 
+log = logging.getLogger(__name__)
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 Params = dict[str, object]
 
@@ -94,14 +98,18 @@ class Ledger:
         """Where the events go."""
         return self._publisher
 
-    async def claim(self, run_id: UUID, owner: str) -> Claimed | None:
-        """Take a run that waits for a worker; None when it does not wait (any more)."""
+    async def claim(self, run_id: UUID, owner: str, planners: Collection[str]) -> Claimed | None:
+        """Take a run that waits for a worker; None when it does not wait (any more).
+
+        A run that was to use a planner that is not among `planners` goes by rules, and says so from then on.
+        """
         row = await self._one(
             CLAIM,
             {
                 "run": run_id,
-                "owner": owner,
+                "owner": f"{owner}:{new_id()}",
                 "from": _CLAIMABLE,
+                "planners": list(planners),
                 "lease_s": self._lease_s,
                 "content_limit": CONTENT_LIMIT,
                 "past_limit": PAST_LIMIT,
@@ -160,10 +168,11 @@ class Ledger:
     async def _transition(
         self, statement: str, claimed: Claimed, params: Params, events: Sequence[Happened], paid: PaidCalls
     ) -> None:
-        row = await self._one(
+        row = await self._move(
             statement,
             {
                 "run": claimed.run_id,
+                "status": RunStatus.RUNNING,
                 "thread": claimed.thread_id,
                 "fence": claimed.fence,
                 "published": self._publisher.published(claimed.thread_id),
@@ -176,7 +185,8 @@ class Ledger:
         if row is None:
             raise RunLost
         paid.rows.clear()
-        self._publish(claimed, row["last_seq"], events)
+        if row["last_seq"] is not None:  # else nobody knows their numbers, and the sweep publishes them
+            self._publish(claimed, row["last_seq"], events)
 
     def _publish(self, claimed: Claimed, last_seq: int, events: Sequence[Happened]) -> None:
         first = last_seq - len(events) + 1
@@ -187,10 +197,33 @@ class Ledger:
             ]
         )
 
+    async def _move(self, statement: str, params: Params) -> DictRow | None:
+        """Return the row of a transition, None when its guard refused it; without `last_seq` when that was lost."""
+        try:
+            return await self._ask(statement, params)
+        except OperationalError as error:
+            await self._reconnect(error)
+        try:
+            return await self._ask(statement, params) or await self._ask(LANDED, params)
+        except UniqueViolation:  # the row of this step is there: it was committed, and only the answer was lost
+            return {"last_seq": None}
+
     async def _one(self, statement: str, params: Params) -> DictRow | None:
+        try:
+            return await self._ask(statement, params)
+        except OperationalError as error:
+            await self._reconnect(error)
+        return await self._ask(statement, params)
+
+    async def _ask(self, statement: str, params: Params) -> DictRow | None:
         async with self._pool.connection() as connection:
             cursor = await connection.execute(statement, params)
             return await cursor.fetchone()
+
+    async def _reconnect(self, error: OperationalError) -> None:
+        """Let go of the connections that are dead, so that the next one asked for is not; the pool waits for it."""
+        log.warning("PostgreSQL did not answer (%s); asking once more", type(error).__name__)
+        await self._pool.check()
 
 
 def json_text(json: str | bytes) -> str:

@@ -22,7 +22,7 @@ from app.tickets.models import Thread
 log = logging.getLogger(__name__)
 Transaction = Callable[[], AbstractContextManager[Session]]
 
-WORKER_LOST = msgid("The process that worked on this run has died.")
+WORKER_LOST = msgid("The process that worked on this run no longer answers.")
 UNCLAIMED_AFTER = timedelta(seconds=10)
 """So long a run may wait for its worker before it is enqueued again; a waiting job is never doubled."""
 BATCH = 200

@@ -5,6 +5,10 @@ everything else is inserted FROM `g`: when the guard matches nothing, nothing is
 Paid calls that a refused transition did not take along are kept by SAVE_CALLS, whatever has become of the run. Each
 call is counted into the run's sums by the statement that puts it on record. Plain text, because the ORM costs several
 times the CPU here.
+
+Each may be sent twice, for its answer may be lost with the connection. The second one finds the run moved (LANDED tells
+whether the first one did that) or the step's row there already, and writes nothing. CLAIM is repeated instead: each
+claim names an owner of its own.
 """
 
 _CALLS = """
@@ -38,7 +42,7 @@ _PAID = """tokens_in = runs.tokens_in + %(tokens_in)s, tokens_out = runs.tokens_
 CLAIM = """
 WITH r AS (
     SELECT thread_id FROM runs
-     WHERE id = %(run)s AND status = ANY(%(from)s::text[])
+     WHERE id = %(run)s AND (status = ANY(%(from)s::text[]) OR status = 'running' AND lease_owner = %(owner)s)
   ),
   t AS (
     UPDATE threads SET last_seq = last_seq + 1 FROM r WHERE threads.id = r.thread_id
@@ -47,10 +51,12 @@ WITH r AS (
   g AS (
     UPDATE runs SET status = 'running', fence = fence + 1, lease_owner = %(owner)s,
                     lease_until = now() + make_interval(secs => %(lease_s)s), started_at = coalesce(started_at, now()),
-                    moved_at = now(), last_customer_message_id = k.last_customer_message_id
+                    moved_at = now(), last_customer_message_id = k.last_customer_message_id,
+                    planner = CASE WHEN runs.planner = ANY(%(planners)s::text[]) THEN runs.planner ELSE 'rule' END,
+                    model_planned = CASE WHEN runs.planner = ANY(%(planners)s::text[]) THEN runs.model_planned END
       FROM t, tickets k
-     WHERE runs.id = %(run)s AND runs.thread_id = t.id AND runs.status = ANY(%(from)s::text[])
-       AND k.id = runs.ticket_id
+     WHERE runs.id = %(run)s AND runs.thread_id = t.id AND k.id = runs.ticket_id
+       AND (runs.status = ANY(%(from)s::text[]) OR runs.status = 'running' AND runs.lease_owner = %(owner)s)
     RETURNING runs.*
   ),
   p AS (
@@ -167,6 +173,10 @@ UPDATE runs SET tokens_in = runs.tokens_in + new.tokens_in, tokens_out = runs.to
  WHERE runs.id = %(run)s AND new.tokens_in IS NOT NULL
 RETURNING runs.id
 """  # noqa: S608 - built from constants; values are bound
+
+LANDED = """
+SELECT NULL AS last_seq FROM runs WHERE id = %(run)s AND fence = %(fence)s AND status = %(status)s
+"""
 
 RENEW_LEASES = """
 UPDATE runs SET lease_until = now() + make_interval(secs => %(lease_s)s)

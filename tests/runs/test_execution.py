@@ -13,7 +13,7 @@ from app.bootstrap import Container
 from app.llm import failures
 from app.llm.client import ChatClient
 from app.llm.planner import ModelPlanner
-from app.runs.executor import NO_PLANNER, TIMED_OUT, UNEXPECTED
+from app.runs.executor import TIMED_OUT, UNEXPECTED
 from app.runs.models import Run
 from app.settings import Settings
 from app.tickets.models import Ticket
@@ -182,13 +182,16 @@ def test_a_run_that_takes_too_long_fails(container: Container, start_runtime: St
     assert len(calls_of(container, made.run_id)) == 1
 
 
-def test_a_planner_that_this_process_lacks_fails_the_run(container: Container, start_runtime: StartRuntime) -> None:
+def test_a_run_whose_planner_this_process_lacks_goes_by_rules_and_says_so(
+    container: Container, start_runtime: StartRuntime
+) -> None:
     made = make_ticket(container)
     with container.transaction() as session:
-        session.execute(update(Run).values(planner="model"))
+        session.execute(update(Run).values(planner="model", model_planned="model-1"))
     start_runtime().execute(made.run_id)
     run = run_of(container, made.run_id)
-    assert (run.error_code, run.error_message) == ("model_unavailable", NO_PLANNER)
+    assert (run.status, run.planner, run.model_planned) == ("waiting_for_review", "rule", None)
+    assert events_of(container, made.thread_id)[1].payload == {"planner": "rule"}
 
 
 @pytest.mark.parametrize(
