@@ -19,7 +19,8 @@ class ThreadReader:
 
     The stream is trusted only as far as its numbers follow on: it is read from `last` itself, so that a stream that
     was wiped or cut short shows. Any gap is answered from PostgreSQL, which has at least what the stream has; a number
-    without a row there is no event, and is passed over.
+    without a row there is no event, and is passed over. The first `last` is what a page claims to have: where neither
+    knows it, the page has nothing, and is told from the beginning.
     """
 
     def __init__(self, redis: "Redis", history: History, thread_id: UUID, last: int) -> None:
@@ -27,6 +28,7 @@ class ThreadReader:
         self._history = history
         self._thread_id = thread_id
         self.last = last
+        self._confirmed = last == 0
 
     def read(self, at_least: int = 0) -> list[EventFact]:
         """Return the events after `last`, and move on; `at_least` is the newest number that the caller heard of.
@@ -35,10 +37,20 @@ class ThreadReader:
         """
         events = self._from_stream()
         if events is None or (events[-1].seq if events else self.last) < at_least:
-            events = self._history(self._thread_id, self.last)
+            events = self._from_history()
+        self._confirmed = True
         if events:
             self.last = events[-1].seq
         return events
+
+    def _from_history(self) -> list[EventFact]:
+        if self._confirmed:
+            return self._history(self._thread_id, self.last)
+        found = self._history(self._thread_id, self.last - 1)
+        if not found:
+            self.last = 0
+            return self._history(self._thread_id, 0)
+        return [event for event in found if event.seq > self.last]
 
     def _from_stream(self) -> list[EventFact] | None:
         """Return what the stream has after `last`, or None where it has a gap or can't be read."""

@@ -140,3 +140,16 @@ def test_any_loss_and_any_pace_give_each_event_once_in_order(
             container.redis.flushall()
         seen += numbers(page.read(at_least=written))
     assert seen == list(range(1, written + 1))
+
+
+@pytest.mark.parametrize("wiped", [False, True])
+def test_a_number_that_no_event_has_reached_is_not_believed(
+    container: Container, history: CountedHistory, ticket: MadeTicket, happen: Happen, wiped: bool
+) -> None:
+    happen(ticket, 2)
+    if wiped:
+        container.redis.flushall()
+    page = reader(container, history, ticket, last=10**18 - 1)
+    assert numbers(page.read()) == [1, 2, 3]
+    happen(ticket, 1)
+    assert numbers(page.read(at_least=4)) == [4]
