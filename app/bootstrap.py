@@ -21,6 +21,9 @@ from app.llm.embedding_socket import make_query_embedder
 from app.runs.lifecycle import RunPlan
 from app.settings import Settings
 
+REDIS_S = 1.0
+"""How long a person may wait for a Redis that hangs. What it was to be told has been committed: the sweeps tell it."""
+
 
 @dataclass(frozen=True)
 class Container:
@@ -81,5 +84,5 @@ class Container:
 def build_container(settings: Settings) -> Container:
     """Wire the parts on the services that `settings` names; nothing is connected before it is used."""
     engine = make_engine(settings.database_url)
-    redis = Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=2)
+    redis = Redis.from_url(settings.redis_url, socket_timeout=REDIS_S, socket_connect_timeout=REDIS_S)
     return Container(settings, engine, make_sessions(engine), redis)

@@ -49,6 +49,7 @@ class FailureCount:
 
     def __init__(self, redis: "Redis", username: str, origin: str) -> None:
         self._redis = redis
+        self._counted = False
         # A digest: the key has one length whatever is sent, and names that people mistype stay out of Redis.
         self._key = "sign-in:" + hashlib.sha256(f"{username.lower()}\n{origin}".encode()).hexdigest()
 
@@ -66,12 +67,15 @@ class FailureCount:
         except RedisError:
             log.warning("an attempt to sign in was not counted: Redis does not answer")
             return
+        self._counted = True
         if count > FAILURES_ALLOWED:
             minutes = -(-left_s // 60)
             raise TooManyFailures("Too many failed attempts. Try again in %(minutes)s minutes.", minutes=minutes)
 
     def clear(self) -> None:
-        """Forget the attempts after a success."""
+        """Forget the attempts after a success, if this one was counted: a Redis that hangs is waited for once."""
+        if not self._counted:
+            return
         try:
             self._redis.delete(self._key)
         except RedisError:

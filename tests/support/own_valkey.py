@@ -1,5 +1,6 @@
 """A Valkey of one test's own, which the test may take away and bring back."""
 
+import signal
 import subprocess
 from pathlib import Path
 
@@ -32,6 +33,11 @@ class OwnValkey:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def hang(self) -> None:
+        """Let it take connections and answer nothing any more."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
 
     def client(self) -> Redis:
         """Return a client that asks once."""
