@@ -8,6 +8,7 @@ from app.bootstrap import Container, build_container
 from app.cli import register as register_commands
 from app.httpkit.assets import init_assets
 from app.httpkit.auth import init_auth
+from app.httpkit.bodies import measure_body
 from app.httpkit.container import EXTENSION
 from app.httpkit.errors import init_errors
 from app.httpkit.htmx import init_htmx
@@ -37,7 +38,8 @@ def create_app(container: Container | None = None) -> Flask:
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
 
     init_tracing(app)
-    app.before_request(make_room_for_uploads)  # before the CSRF check, which reads the body
+    app.before_request(measure_body)  # both before the CSRF check, which reads the body
+    app.before_request(make_room_for_uploads)
     init_security(app, settings)
     init_htmx(app)
     init_auth(app)
