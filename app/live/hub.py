@@ -16,6 +16,7 @@ from uuid import UUID
 import orjson
 from redis import Redis, RedisError
 
+from app.clock import monotonic
 from app.ids import parse_id
 from app.live.publisher import FEED, draft_channel
 
@@ -58,6 +59,8 @@ class Batch:
     docs: frozenset[UUID] = frozenset()
     draft: DraftFrame | None = None
     reread: bool = False
+    heard: float = field(default=0.0, compare=False)
+    """When the last of it reached this process, by the monotonic clock; a state read after that has all of it."""
 
     def __bool__(self) -> bool:
         return bool(self.hints or self.docs or self.draft or self.reread)
@@ -75,13 +78,14 @@ class Subscription:
     _docs: set[UUID] = field(default_factory=set)
     _draft: DraftFrame | None = None
     _reread: bool = False
+    _heard: float = 0.0
 
     def take(self, timeout: float) -> Batch:
         """Wait up to `timeout` seconds for news and return all there is; an empty batch when there is none."""
         if self._changed.wait(timeout):
             self._pause.wait(SETTLE_S)
         with self._lock:
-            batch = Batch(tuple(self._hints), frozenset(self._docs), self._draft, self._reread)
+            batch = Batch(tuple(self._hints), frozenset(self._docs), self._draft, self._reread, self._heard)
             self._hints, self._docs, self._draft, self._reread = [], set(), None, False
             self._changed.clear()
         return batch
@@ -93,6 +97,7 @@ class Subscription:
                 self._hints, self._reread = [], True
             else:
                 self._hints.append(hint)
+            self._heard = monotonic()
             self._changed.set()
 
     def add_doc(self, doc_id: UUID) -> None:
@@ -111,6 +116,7 @@ class Subscription:
         """Note that hints may have been missed."""
         with self._lock:
             self._reread = True
+            self._heard = monotonic()
             self._changed.set()
 
 

@@ -4,18 +4,16 @@ A row that stays where it is, is swapped in place by its id. When a ticket enter
 sent; `static/js/inbox.js` swaps it in, or, while someone points at, scrolls or uses the list, offers it instead.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from flask import g, render_template
+from flask import g
 from flask_babel import format_number
 from sqlalchemy.orm import Session
 from werkzeug.datastructures import MultiDict
 
 from app.agent.values import Priority
 from app.httpkit.container import container
-from app.httpkit.htmx import partial
 from app.review.inbox import COUNTED_MOST, InboxCounts, InboxPage, InboxRow, inbox_counts, inbox_page, inbox_rows
 from app.review.inbox_filter import InboxFilter, View
 from app.review.inbox_state import Status
@@ -52,11 +50,15 @@ def filter_query(shown: InboxFilter) -> dict[str, str | list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class ListView:
-    """The list beside a page: what it shows, and which ticket is open."""
+    """The list beside a page: what it shows, and which ticket is open.
+
+    `pinned` is the row of the open ticket when the rows of the page do not hold it; it stands on top of the list.
+    """
 
     shown: InboxFilter
     page: InboxPage
     selected: UUID | None = None
+    pinned: InboxRow | None = None
 
     @property
     def query(self) -> dict[str, str | list[str]]:
@@ -67,7 +69,10 @@ class ListView:
 def list_view(session: Session, args: "MultiDict[str, str]", selected: UUID | None = None) -> ListView:
     """Read the list that an address names. Pass it to templates that extend `layout.html` as `inbox`."""
     shown = filter_from(args)
-    return ListView(shown, inbox_page(session, shown), selected)
+    page = inbox_page(session, shown)
+    is_beyond = selected is not None and all(row.id != selected for row in page.rows)
+    pinned = inbox_rows(session, InboxFilter(time_zone=shown.time_zone), [selected]) if selected and is_beyond else ()
+    return ListView(shown, page, selected, next(iter(pinned), None))
 
 
 def view_counts() -> InboxCounts:
@@ -82,54 +87,3 @@ def view_counts() -> InboxCounts:
 def amount(count: int) -> str:
     """Return a count in words: beyond what is counted it is that much and more."""
     return f"{format_number(COUNTED_MOST)}+" if count > COUNTED_MOST else str(format_number(count))
-
-
-class InboxRegions:
-    """Keeps one page's list up to date over a stream. Needs an app and a request context to render in."""
-
-    def __init__(self, shown: InboxFilter, selected: UUID | None = None, seen: str | None = None) -> None:
-        """`seen` is the digest of the list that the page holds (`ListView.page.digest`), if it holds one."""
-        self._shown = shown
-        self._selected = selected
-        self._seen = seen
-        self._known: dict[UUID, tuple[int, int, int, UUID]] = {}
-
-    def catch_up(self, session: Session) -> str:
-        """Read the list again and return what brings the page up to date: nothing, or the whole list.
-
-        Call it first on every connection, and after any gap in the feed.
-        """
-        page = self._read(session)
-        return "" if page.digest == self._seen else self._whole(session, page)
-
-    def changed(self, session: Session, ticket_ids: Collection[UUID]) -> str:
-        """Return what brings the page up to date after these tickets changed, as `<hx-partial>` regions."""
-        before = self._known
-        page = self._read(session)
-        if before != self._known:
-            return self._whole(session, page)
-        rows = [row for row in page.rows if row.id in ticket_ids]
-        further = [ticket_id for ticket_id in ticket_ids if ticket_id not in self._known]
-        if further:  # rows that the page has loaded beyond the first stretch; htmx drops those that it has not
-            rows += inbox_rows(session, self._shown, further)
-        return "".join(self._row(row) for row in rows) + self._counts(session)
-
-    def _read(self, session: Session) -> InboxPage:
-        page = inbox_page(session, self._shown)
-        self._known = {row.id: row.position for row in page.rows}
-        return page
-
-    def _whole(self, session: Session, page: InboxPage) -> str:
-        view = ListView(self._shown, page, self._selected)
-        rows = partial("#inbox-list", render_template("inbox/_list.html", inbox=view))
-        return rows + partial("#inbox-total", amount(page.total), "innerHTML") + self._counts(session)
-
-    def _row(self, row: InboxRow) -> str:
-        view = ListView(self._shown, InboxPage((row,), None, 0, {}), self._selected)
-        return partial(f"#ticket-row-{row.id}", render_template("inbox/_row.html", row=row, inbox=view))
-
-    def _counts(self, session: Session) -> str:
-        counts = inbox_counts(session, time_zone=self._shown.time_zone)
-        return partial(
-            "#rail-views", render_template("inbox/_views.html", counts=counts, current_view=self._shown.view)
-        )

@@ -6,6 +6,7 @@ While Redis is away the server reads PostgreSQL every second by itself; the page
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import UUID
 
 from flask import Blueprint, Response, render_template, request
@@ -25,8 +26,9 @@ from app.live.thread_reader import ThreadReader
 from app.review.ticket_page import ThreadOf, thread_of, ticket_page
 from app.runs.events import events_after
 from app.staff.models import Role
-from app.web.inbox_regions import InboxRegions, filter_from
+from app.web.inbox_regions import filter_from
 from app.web.knowledge_regions import KnowledgeRegions
+from app.web.shared_lists import InboxRegions, shared_lists
 from app.web.ticket_regions import dirty, render_regions
 
 blueprint = Blueprint("live", __name__)
@@ -75,7 +77,12 @@ class _Page:
         self._inbox = (
             None
             if knowledge
-            else InboxRegions(shown, selected=thread.ticket_id if thread else None, seen=request.args.get("list"))
+            else InboxRegions(
+                shared_lists(),
+                shown,
+                selected=thread.ticket_id if thread else None,
+                seen=request.args.get("list"),
+            )
         )
         self._ends_at = monotonic() + LIFE_S
 
@@ -83,7 +90,7 @@ class _Page:
         """Yield frames until the stream's time is over or the page goes away; holds no database session meanwhile."""
         hub = container().hub
         with hub.subscribe(self._thread.thread_id if self._thread else None) as subscription:
-            batch = Batch(reread=True)
+            batch = Batch(reread=True, heard=monotonic())
             quiet_since = monotonic()
             while monotonic() < self._ends_at:
                 sent = list(self._news(batch))
@@ -96,16 +103,15 @@ class _Page:
                 batch = self._wait(subscription, connected=hub.connected)
 
     def _wait(self, subscription: Subscription, *, connected: bool) -> Batch:
+        list_due = self._inbox.due_in if self._inbox else None
         if connected:
-            return subscription.take(HEARTBEAT_S)
+            return subscription.take(HEARTBEAT_S if list_due is None else list_due)
         batch = subscription.take(FALLBACK_S)
-        return Batch(batch.hints, batch.docs, batch.draft, reread=True)
+        return replace(batch, reread=True, heard=monotonic())
 
     def _news(self, batch: Batch) -> Iterator[str]:
         if batch.draft is not None:
             yield frame(_draft(batch.draft))
-        if not (batch.hints or batch.docs or batch.reread):
-            return
         events = self._events(batch)
         markup = self._ticket(events) + self._list(batch) + self._documents(batch)
         if markup:
@@ -127,11 +133,11 @@ class _Page:
     def _list(self, batch: Batch) -> str:
         if self._inbox is None:
             return ""
-        with container().sessions() as session:
-            if batch.reread:
-                return self._inbox.catch_up(session)
-            changed = {hint.ticket_id for hint in batch.hints}
-            return self._inbox.changed(session, changed) if changed else ""
+        if batch.reread:
+            self._inbox.note(batch.heard)
+        elif batch.hints:
+            self._inbox.note(batch.heard, {hint.ticket_id for hint in batch.hints})
+        return self._inbox.news()
 
     def _documents(self, batch: Batch) -> str:
         if self._docs is None or not (batch.docs or batch.reread):

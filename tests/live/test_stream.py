@@ -129,6 +129,7 @@ def test_another_ticket_changes_its_row_only(
     other = make_ticket(container, customer="C-9")
     stream = Stream(agent, f"ticket={desk.ticket_id}&after=1")
     stream.frame()
+    assert container.hub.wait_until_ready(10)
     happen(other)
     text = stream.until(f"ticket-row-{other.ticket_id}")
     assert 'hx-target="#desk"' not in text

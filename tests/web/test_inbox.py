@@ -23,7 +23,7 @@ from app.review.inbox_filter import InboxFilter, View
 from app.review.inbox_state import STATUS_OF, Group, LiveState, Status, group_of, states_of
 from app.runs.models import Artifact, ArtifactType, Run, RunStatus, Step
 from app.tickets.models import Ticket, TicketStatus
-from app.web.inbox_regions import InboxRegions, amount
+from app.web.inbox_regions import amount
 from tests.conftest import Login
 from tests.factories import MadeTicket, make_ticket
 from tests.web.pages import HTMX, text_of
@@ -390,47 +390,3 @@ def test_an_empty_view_says_what_to_do(login: Login) -> None:
     assert "没有等你审批的草稿" in text_of(client.get("/?view=review"))
     assert "没有符合的工单" in text_of(client.get("/?q=nothing"))
     assert "还没有工单" in text_of(client.get("/"))
-
-
-class TestRegions:
-    """What a stream sends for a page."""
-
-    def test_a_page_that_is_up_to_date_gets_nothing(self, app: Flask, container: Container) -> None:
-        make_ticket(container)
-        with container.sessions() as session, app.test_request_context():
-            digest = inbox_page(session, InboxFilter()).digest
-            assert InboxRegions(InboxFilter(), seen=digest).catch_up(session) == ""
-            assert 'hx-target="#inbox-list"' in InboxRegions(InboxFilter(), seen="older").catch_up(session)
-
-    def test_a_row_that_stays_is_swapped_in_place(self, app: Flask, container: Container) -> None:
-        made, other = make_ticket(container), make_ticket(container)
-        with app.test_request_context():
-            regions = InboxRegions(InboxFilter())
-            with container.sessions() as session:
-                regions.catch_up(session)
-            run_is(container, made, S.RUNNING, skill="draft_reply")
-            with container.sessions() as session:
-                sent = regions.changed(session, {made.ticket_id})
-        assert f'hx-target="#ticket-row-{made.ticket_id}"' in sent
-        assert "#inbox-list" not in sent
-        assert str(other.ticket_id) not in sent
-        assert 'hx-target="#rail-views"' in sent
-
-    @pytest.mark.parametrize("change", ["moves", "enters", "leaves"])
-    def test_the_whole_list_is_sent_when_a_ticket(self, app: Flask, container: Container, change: str) -> None:
-        made = make_ticket(container)
-        shown = InboxFilter(statuses=(Status.RUNNING, Status.REVIEW))
-        with app.test_request_context():
-            regions = InboxRegions(shown)
-            with container.sessions() as session:
-                regions.catch_up(session)
-            if change == "moves":
-                run_is(container, made, S.WAITING_FOR_REVIEW)
-            elif change == "enters":
-                made = make_ticket(container)
-            else:
-                run_is(container, made, S.FAILED)
-            with container.sessions() as session:
-                sent = regions.changed(session, {made.ticket_id})
-        assert 'hx-target="#inbox-list"' in sent
-        assert (f"ticket-row-{made.ticket_id}" in sent) == (change != "leaves")
