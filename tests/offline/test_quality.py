@@ -12,6 +12,8 @@ from tests.support.ticket_vectors import HELD_OUT_FILE, TicketEmbedder
 
 DEMO_COMPLETE = 0.8
 HELD_OUT_COMPLETE = 0.7
+KNOWN = 0.4
+"""A warning on nearly every draft is one that nobody reads."""
 
 
 def test_drafts_hold_the_key_points_and_nothing_is_offered_as_known(container: Container) -> None:
@@ -23,6 +25,8 @@ def test_drafts_hold_the_key_points_and_nothing_is_offered_as_known(container: C
     assert_honest(held_out)
     assert demo.complete_share >= DEMO_COMPLETE, incomplete(demo)
     assert held_out.complete_share >= HELD_OUT_COMPLETE, incomplete(held_out)
+    assert known_share(demo) >= KNOWN
+    assert known_share(held_out) >= KNOWN
 
 
 def test_a_report_counts_what_it_says() -> None:
@@ -39,6 +43,10 @@ def assert_honest(report: QualityReport) -> None:
     assert [one.ticket.key for one in report.urgent_called_routine] == []
     assert report.urgent_recall == 1.0
     assert report.category_accuracy >= 0.8
+
+
+def known_share(report: QualityReport) -> float:
+    return sum(one.is_offered_as_known for one in report.answerable) / len(report.answerable)
 
 
 def incomplete(report: QualityReport) -> str:
