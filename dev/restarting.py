@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing import Queue
+from multiprocessing import Queue, parent_process
 from subprocess import Popen
 from types import FrameType
 
@@ -19,24 +19,25 @@ SETTLED_S = 10.0
 """A process that lived this long had started well; its end is the first of a new row."""
 
 DEATHS_IN_A_ROW = 5
+PARENT_LOOK_EVERY_S = 0.5
 OTHERS_LIMIT_S = 4.0
 """How long the children of a process that died may take to end."""
 
 
 class RestartedProcess(Process):  # type: ignore[misc]  # honcho has no types
-    """Runs its command until SIGTERM, or until it has ended DEATHS_IN_A_ROW times without settling.
+    """Runs its command until SIGTERM, the end of the launcher, or DEATHS_IN_A_ROW ends without settling.
 
     Lives in a process of its own, as honcho has it, where `run` is the whole program.
     """
 
-    def run(self, events: "Queue[Message] | None" = None, ignore_signals: bool = False) -> None:
+    def run(self, events: "Queue[Message]", _ignore_signals: bool) -> None:
         """Run the command again and again; only the last end of it is honcho's `stop`."""
         self._events = events
         self._stopping = False
-        if ignore_signals:
-            # Handlers, for what is ignored here would be ignored by each child as well. Ctrl-C is the launcher's.
-            signal.signal(signal.SIGINT, lambda *_: None)
-            signal.signal(signal.SIGTERM, self._stop)
+        # Handlers, for what is ignored here would be ignored by each child as well. Ctrl-C is the launcher's.
+        signal.signal(signal.SIGINT, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._stop)
+        threading.Thread(target=_end_with_launcher, args=(events,), daemon=True).start()
         deaths = 0
         while not self._stopping:
             lived_s = self._run_once()
@@ -77,6 +78,15 @@ class RestartedProcess(Process):  # type: ignore[misc]  # honcho has no types
 
     def _tell(self, text: str) -> None:
         self._send_message(text.encode())
+
+
+def _end_with_launcher(events: "Queue[Message]") -> None:
+    """End this process once the launcher is gone: it would start again what the next launcher ends."""
+    launcher = parent_process()
+    while launcher is not None and os.getppid() == launcher.pid:
+        time.sleep(PARENT_LOOK_EVERY_S)
+    events.cancel_join_thread()  # nobody reads the last lines
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end_others(child: "Popen[bytes]", silent: threading.Event) -> None:

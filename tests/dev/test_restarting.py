@@ -37,7 +37,9 @@ def test_what_dies_again_and_again_ends_everything_and_leaves_nothing() -> None:
     assert "ended (code -9), 5 times in a row; giving up" in output
     children = [int(line.partition("child=")[2]) for line in output.splitlines() if "child=" in line]
     assert len(children) == 5
-    assert not [pid for pid in children if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
+    assert not [
+        pid for pid in children if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    ]
 
 
 def test_a_signal_ends_the_wait_for_the_next_start() -> None:
@@ -51,6 +53,19 @@ def test_a_signal_ends_the_wait_for_the_next_start() -> None:
     output, _ = launcher.communicate(timeout=30)
     assert launcher.returncode == 0, output
     assert time.monotonic() - asked < 5
+
+
+def test_a_launcher_that_is_killed_leaves_nothing() -> None:
+    launcher = run_with(0.1, "sh -c 'echo up; sleep 1000'")
+    assert launcher.stdout is not None
+    for line in launcher.stdout:
+        if line.rstrip().endswith("| up"):
+            break
+    left = psutil.Process(launcher.pid).children(recursive=True)
+    launcher.kill()
+    launcher.communicate(timeout=30)
+    _, alive = psutil.wait_procs(left, 15)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_a_keeper_that_is_killed_ends_everything() -> None:
