@@ -34,7 +34,7 @@ from app.live.publisher import FEED
 from app.runs.models import Run, RunStatus
 from app.settings import ROOT, Settings
 
-STUBS = (ROOT / "tests" / "support" / "stub_llm.py", ROOT.parent / "shared" / "bench" / "stub_llm.py")
+STUB = ROOT / "tests" / "support" / "stub_llm.py"
 LIMIT_S = 60
 WARM = 5
 """Tickets before the first that counts: the worker may still be starting."""
@@ -134,7 +134,7 @@ def main() -> None:
     """Run both modes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100, help="tickets per mode")
-    parser.add_argument("--stub", type=Path, default=next(path for path in STUBS if path.exists()))
+    parser.add_argument("--stub", type=Path, default=STUB)
     arguments = parser.parse_args()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dd-bench-"))
