@@ -3,6 +3,7 @@
 What is refused is data for the planner, never an exception: it may correct itself.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
+from app.agent.masking import without_secrets
 from app.agent.ports import CallSkill, SkillOffer
 from app.agent.skill import Level, Phase, Skill
 from app.agent.steps import is_answerable
@@ -29,7 +31,7 @@ _CREDENTIAL_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A call that may be made: the skill and its validated parameters; `arguments` is their JSON text."""
+    """A call that may be made: the skill and its validated parameters; `arguments` is what is kept (JSON text)."""
 
     skill: AnySkill
     params: BaseModel
@@ -43,7 +45,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A call that may not be made; `arguments` is what may be kept of it (JSON text, never a credential)."""
+    """A call that may not be made; `name` and `arguments` (JSON text) are what may be kept, never a credential."""
 
     name: str
     code: str
@@ -75,7 +77,7 @@ def _schema(params: type[BaseModel]) -> str:
 
 def admit(call: CallSkill, skills: Sequence[AnySkill], observation: Observation) -> Admitted | Refused:
     """Check one call against every guard."""
-    name = call.name[:_NAME_LIMIT]
+    name = _printable(call.name[:_NAME_LIMIT])
     skill = next((skill for skill in skills if skill.name == call.name), None)
     if skill is None:
         known = ", ".join(skill.name for skill in skills)
@@ -95,15 +97,17 @@ def _admit_arguments(skill: AnySkill, text: str) -> Admitted | Refused:
         arguments = from_json(text, allow_inf_nan=False)
     except ValueError:
         return Refused(skill.name, "bad_arguments", "The arguments are not JSON.")
+    if not _is_finite(arguments):
+        return Refused(skill.name, "bad_arguments", "A number is out of range.")
     forbidden = sorted({key for key in _keys(arguments) if is_credential_name(key)})
     if forbidden:
-        names = ", ".join(name[:_NAME_LIMIT] for name in forbidden)
+        names = ", ".join(_printable(str(without_secrets(name[:_NAME_LIMIT]))) for name in forbidden)
         return Refused(skill.name, "forbidden_parameter", f"A skill never takes credentials: {names}.")
     try:
         params = skill.Params.model_validate(arguments)
     except ValidationError as error:
-        return Refused(skill.name, "bad_arguments", _words(error), to_json(arguments).decode())
-    return Admitted(skill, params, params.model_dump_json(exclude_none=True))
+        return Refused(skill.name, "bad_arguments", _words(error), _kept(arguments))
+    return Admitted(skill, params, _kept(params.model_dump(mode="json", exclude_none=True)))
 
 
 def is_credential_name(name: str) -> bool:
@@ -122,6 +126,25 @@ def _keys(value: object) -> Iterator[str]:
             yield from _keys(inner)
 
 
+def _is_finite(value: object) -> bool:
+    """False when a number in it reads as infinite, like 1e400, which JSON text can't hold."""
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _kept(arguments: object) -> str:
+    return to_json(without_secrets(arguments)).decode()
+
+
+def _printable(text: str) -> str:
+    """Return a model's word without what PostgreSQL can't store: control characters, halves of surrogate pairs."""
+    return "".join(filter(str.isprintable, text))
+
+
 def _words(error: ValidationError) -> str:
     details = error.errors(include_url=False, include_context=False, include_input=False)[:5]
-    return "; ".join(f"{'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}" for detail in details)
+    words = "; ".join(f"{'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}" for detail in details)
+    return _printable(str(without_secrets(words)))

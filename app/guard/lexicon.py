@@ -1,7 +1,7 @@
 """The lists behind the lint: what a reply must not say. This is the one place to add or drop a word.
 
 Every entry is a regular expression that is matched on folded text: lower case, half width, no spaces beside Chinese
-characters, full-width punctuation as half-width (，！？ become ,!? and 。 stays).
+characters, full-width punctuation as half-width (，！？ become ,!? and 。 stays), traditional characters as simplified.
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ SENSITIVE = (
     WordList(
         msgid("Asks for a password or code"),
         (
-            r"请(?:[你您])?(?:先)?(?:把|将)?(?:提供|告知|告诉|发送|回复|发给?)[^,。!?;]{0,8}(?:密码|验证码|安全码|cvv)",
+            r"(?:请|麻烦|劳烦)(?:[你您])?(?:先)?(?:把|将)?(?:提供|告知|告诉|发送|回复|发给?)[^,。!?;]{0,8}(?:密码|验证码|安全码|cvv)",
             r"把[^,。!?;]{0,6}(?:密码|验证码|安全码|cvv)(?:发|告诉|提供|给我)",
             r"(?:send|tell|give) (?:me|us) your (?:password|pin|verification code|cvv)",
         ),
@@ -119,22 +119,26 @@ SENSITIVE = (
 
 _OUTCOME = (
     "到账|退款|退钱|退回|退还|全额|赔偿|赔付|补偿|补发|解决|处理好|办好|修好|送达|送到|到货|发货|收到|通过|成功|恢复"
-    "|没问题|没有问题|满意|有货|不会再"
+    "|没问题|没有问题|满意|有货|不会再|[能会可]退|给[你您]退"
 )
 _EN_OUTCOME = (
     "refund(?:ed)?|compensat\\w+|repaid|repay|deliver\\w*|arriv\\w+|resolv\\w+|fix(?:ed)?|replac\\w+|approv\\w+"
 )
+_VOW = "保证(?!金|书|人)|包您|包你|担保(?!金|书|人|方|交易|公司)|准保|打包票|妥妥"
+_HUNDRED = "百分之(?:百|一百|100)|百分百|100 ?%"
+_AT_ONCE = "(?:马上|立刻|立马|即刻|立即)(?:就)?(?:能|会|可以?|将)?"
 _UNLIKE_PROMISES = "程度|范围|条件|时间|期限|比例|金额|数量|要|记得|别|不要|的|需要|得"
 
 PROMISES = (
     WordList(
         msgid("Promises an outcome"),
         (
-            rf"(?:保证(?!金|书|人)|包您|包你)[^,。!?;]{{0,10}}?(?:{_OUTCOME})",
-            rf"(?<!不)一定(?!{_UNLIKE_PROMISES})[^,。!?;]{{0,10}}?(?:{_OUTCOME})",
-            rf"(?:绝对|肯定|必定|必然|铁定|百分之百|百分百|100%)[^,。!?;]{{0,10}}?(?:{_OUTCOME})",
-            r"(?:退款|赔偿|到账|解决|处理)[^,。!?;]{0,4}(?:百分之百|百分百|100%|绝对|包在我们?身上)",
-            r"承诺[^,。!?;]{0,10}?(?:退款|退钱|赔偿|赔付|补偿|到账|全额)",
+            rf"(?:{_VOW})[^,。!?;]{{0,24}}?(?:{_OUTCOME})",
+            rf"(?:(?<![品量质])保证|担保|打包票),[^,。!?;]{{0,4}}?(?:{_OUTCOME})",
+            rf"(?<!不)一定(?!{_UNLIKE_PROMISES})[^,。!?;]{{0,24}}?(?:{_OUTCOME})",
+            rf"(?:绝对|肯定|必定|必然|铁定|{_HUNDRED})[^,。!?;]{{0,24}}?(?:{_OUTCOME})",
+            rf"(?:退款|赔偿|到账|解决|处理)[^,。!?;]{{0,4}}(?:{_HUNDRED}|绝对|包在我们?身上)",
+            r"承诺[^,。!?;]{0,24}?(?:退款|退钱|赔偿|赔付|补偿|到账|全额)",
             r"(?:绝|绝对|保证)?不会再(?:发生|出现|有)(?:类似|这样|这种|此类)",
             *(
                 "必(?:到账|退|赔)(?!须)",
@@ -154,7 +158,7 @@ PROMISES = (
     WordList(
         msgid("Promises instant money"),
         (
-            r"(?:马上|立刻|立马|即刻|立即)(?:就)?(?:能|会|可以?)?(?:给[你您])?(?:到账|赔偿|赔付|打款|全额退款)",
+            rf"{_AT_ONCE}(?:[给为][你您])?(?:办理|处理|安排)?(?:到账|赔偿|赔付|打款|(?:全额)?退款|退钱)",
             *("秒到账?", "秒退", "秒赔"),
             r"\b(?:instant|immediate) (?:refund|compensation)\b",
             r"\b(?:refund|compensate|repay) you (?:immediately|instantly|right away)\b",
@@ -170,9 +174,9 @@ PROMISES = (
 )
 
 NOT_A_PROMISE = (
-    r"(?:不能|不可能|不可|无法|没法|不会|不敢|不予|不得|不再|不|未|没有|没|难以|并非|并未|勿|别|能否|是否|可否)"
+    r"(?:不能|不可能|不可|无法|没法|不会|不敢|不予|不得|不再|不|未|没有|没|难以|并非|并未|勿|(?<![特分级类])别|能否|是否|可否)"
     r"(?:完全|向[你您]|给[你您]|对此|百分之百|百分百|100%|绝对|作出|做出)?$"
-    r"|(?:为了?|以|便于?|以便)$|为了[^,。!?;]{0,4}$|请(?:[你您])?(?:务必|先|尽量)?$|需要?[你您]?$"
+    r"|(?:(?<![认因作成视行])为|为了|(?<![可所])以|便于|以便)$|为了[^,。!?;]{0,4}$|(?<!申)请(?:[你您])?(?:务必|先|尽量)?$|需要?[你您]?$"
     r"|(?:not|n't|never|neither|nor)(?: (?:be|fully|100%|a))*\s?$|(?:whether|if) (?:we|i) (?:can )?$"
 )
 """What right before a promise turns it into none: 不能保证, 为了保证, 请您保证, cannot be guaranteed."""

@@ -10,7 +10,8 @@ from enum import StrEnum
 
 from app.errors import InvalidInput
 from app.msgids import msgid
-from app.tickets.text import has_controls, is_blank, normal_form
+from app.tickets.text import has_controls, normal_form
+from app.visible import is_blank
 
 SUBJECT_MAX = 200
 CONTENT_MAX = 10_000

@@ -12,6 +12,7 @@ from app.llm.client import ChatClient, ChatRequest
 from app.llm.prompting import Prompt, load_prompt, plain
 from app.llm.ticket_text import fence_for, hint_part, past_part, ticket_part
 from app.msgids import msgid
+from app.visible import is_blank
 
 MAX_DRAFT_CHARS = 4_000
 NO_ANSWER_IN_SOURCES = msgid("The knowledge base does not answer this question.")
@@ -58,7 +59,7 @@ class ModelDrafter:
 
     def _read(self, answer: DraftAnswer, observation: Observation, passages: Sequence[Passage]) -> Draft:
         text = customer_text(answer.draft)
-        if not text:
+        if is_blank(text):
             raise SkillFailed("draft_empty", "The reply is empty.")
         if len(text) > MAX_DRAFT_CHARS:
             raise SkillFailed("draft_too_long", "The reply is too long.")
@@ -86,7 +87,7 @@ def _shower(show: Callable[[str], Awaitable[None]]) -> Callable[[str], Awaitable
     async def on_text(raw: str) -> None:
         nonlocal shown
         text = _draft_so_far(raw)
-        if text and text != shown:
+        if text != shown and not is_blank(text):
             shown = text
             await show(text)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import frontmatter
 
+from app.visible import without_bidi
+
 PROMPT_DIR = Path(__file__).resolve().parent / "prompts"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _SECTION = re.compile(r"^# (system|user|progress)\n", re.MULTILINE)
@@ -58,8 +60,8 @@ class Fence:
 
 
 def plain(text: str) -> str:
-    """Return `text` without control characters (line breaks and tabs stay) and without chat-template tokens.
+    """Return `text` without control and bidi characters (line breaks and tabs stay) and chat-template tokens.
 
     `<|im_start|>` and its like are split: a server that parses them would take a stranger's words for a turn.
     """
-    return _CONTROL.sub("", text).replace("<|", "< |").replace("|>", "| >")
+    return _CONTROL.sub("", without_bidi(text)).replace("<|", "< |").replace("|>", "| >")

@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-_NAME_CHARS = 40
+_NAME_CHARS = 20
+_NAME = re.compile(r"[^\W\d_]+(?:(?:\.? |[·'’-])[^\W\d_]+)*\.?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +13,7 @@ class Frame:
 
     greeting: str
     greeting_without_name: str
+    sorry: str
     lead: str
     topic: str
     closing: str
@@ -20,6 +22,7 @@ class Frame:
 CHINESE = Frame(
     greeting="%s，您好：\n\n",
     greeting_without_name="您好：\n\n",
+    sorry="很抱歉让您遇到这样的情况，感谢您告诉我们。\n\n",
     lead="关于您的问题，帮助文档的说明如下：\n",
     topic="关于“%s”：\n",
     closing="以上摘自我们的帮助文档。如果与您的情况不符，请直接回复，我们会继续为您处理。",
@@ -27,6 +30,7 @@ CHINESE = Frame(
 ENGLISH = Frame(
     greeting="Hello %s,\n\n",
     greeting_without_name="Hello,\n\n",
+    sorry="We are sorry that this happened, and thank you for telling us.\n\n",
     lead="This is what our help pages say about your question:\n",
     topic="About “%s”:\n",
     closing="This is quoted from our help pages. If it does not fit your case, please reply and we will look into it.",
@@ -45,6 +49,7 @@ def is_chinese(text: str) -> bool:
 
 
 def greeting(frame: Frame, name: str) -> str:
-    """Return the first line; the name is a stranger's text, so it is kept to one short line."""
-    shown = " ".join(name.split())[:_NAME_CHARS].strip()
-    return frame.greeting % shown if shown else frame.greeting_without_name
+    """Return the first line; the name is a stranger's text, so only what looks like a name is repeated."""
+    shown = " ".join(name.split())
+    is_name = len(shown) <= _NAME_CHARS and _NAME.fullmatch(shown)
+    return frame.greeting % shown if is_name else frame.greeting_without_name

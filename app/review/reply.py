@@ -11,9 +11,11 @@ from app.errors import InvalidInput
 from app.guard.lint import lint
 from app.review.contract import StoredDraft, TextBlocked
 from app.review.diff import Segment, changed_percent, compare
+from app.review.links import known_links
 from app.runs.artifacts import write_artifact
 from app.runs.models import Artifact, ArtifactType
-from app.tickets.text import has_controls, is_blank, normal_form
+from app.tickets.text import has_controls, normal_form
+from app.visible import is_blank
 
 REPLY_MAX = 10_000
 NOTE_MAX = 500
@@ -45,9 +47,9 @@ def reply_text(raw: str, *, field: str = "text", most: int = REPLY_MAX) -> str:
     return text
 
 
-def check_rules(text: str) -> None:
+def check_rules(session: Session, text: str) -> None:
     """Refuse a text that may not leave. Raises TextBlocked."""
-    findings = lint(text)
+    findings = lint(text, known_links(session, text))
     if findings:
         raise TextBlocked(findings)
 

@@ -57,7 +57,7 @@ def approve(session: Session, *, ticket_id: UUID, staff_id: UUID, text: str, see
     ticket = session.get_one(Ticket, ticket_id, populate_existing=True)
     stored = stored_draft(session, run.id)
     check_unchanged(seen, seen_now(ticket, run, stored))
-    check_rules(text)
+    check_rules(session, text)
     artifact = keep_reply(session, run_id=run.id, staff_id=staff_id, text=text, stored=stored)
     edited = stored is not None and stored.draft.text != text
     customer = session.get_one(Customer, ticket.customer_id)

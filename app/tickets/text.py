@@ -2,12 +2,15 @@
 
 import unicodedata
 
+from app.visible import without_bidi
+
 _LINE_CONTROLS = frozenset("\n\t")
 
 
 def normal_form(raw: str) -> str:
-    """Return `raw` in NFC with `\\n` line ends and no blank edges; doing it twice changes nothing."""
-    return unicodedata.normalize("NFC", raw.replace("\r\n", "\n").replace("\r", "\n")).strip()
+    """Return `raw` in NFC with `\\n` line ends, no blank edges and no bidi controls; twice changes nothing more."""
+    lines = without_bidi(raw).replace("\r\n", "\n").replace("\r", "\n")
+    return unicodedata.normalize("NFC", lines).strip()
 
 
 def has_controls(text: str, *, lines: bool) -> bool:
@@ -19,8 +22,3 @@ def has_controls(text: str, *, lines: bool) -> bool:
 def without_controls(text: str) -> str:
     """Return one line of `text` without what `has_controls` finds, for words that are only looked for."""
     return "".join(" " if has_controls(char, lines=False) else char for char in text).strip()
-
-
-def is_blank(text: str) -> bool:
-    """Say whether nothing of `text` can be seen: only blanks and format characters such as a zero-width space."""
-    return all(char.isspace() or unicodedata.category(char) in ("Cf", "Cc") for char in text)

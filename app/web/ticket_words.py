@@ -54,11 +54,13 @@ FINDING = {
     FindingKind.SENSITIVE: msgid("Wording"),
     FindingKind.PROMISE: msgid("Over-promise"),
     FindingKind.PERSONAL_DATA: msgid("Personal data"),
+    FindingKind.LINK: msgid("Links"),
 }
 ADVICE = {
     FindingKind.SENSITIVE: msgid("Customers must not read this. Write it differently."),
     FindingKind.PROMISE: msgid("We may not be able to keep this. Say what the rules say."),
     FindingKind.PERSONAL_DATA: msgid("It may be another person's, and it does not belong in a reply."),
+    FindingKind.LINK: msgid("Only links from a help document may be sent, and no HTML code."),
 }
 STEP_ERROR = {
     "unknown_skill": msgid("The model asked for something that the agent can't do."),

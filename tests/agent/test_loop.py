@@ -101,6 +101,10 @@ def test_the_planner_is_shown_summaries_and_never_knowledge_text() -> None:
         (call("classify_ticket", '{"ticket_content": 7}'), "bad_arguments"),
         (call("classify_ticket", '{"ticket_content": "' + "a" * 30_000 + '"}'), "bad_arguments"),
         (call("classify_ticket", "[" * 5_000), "bad_arguments"),
+        (call("classify_ticket", '{"ticket_content": 1e400}'), "bad_arguments"),
+        (call("classify_ticket", '{"more": [-1e400]}'), "bad_arguments"),
+        (call("classify_ticket", '{"a\\u0000b": 1}'), "bad_arguments"),
+        (call("no\0such\ud800skill"), "unknown_skill"),
         (call("classify_ticket", '{"nested": [{"api_key": "sk-1"}]}'), "forbidden_parameter"),
     ],
 )
@@ -108,7 +112,27 @@ def test_a_refused_call_is_data_for_the_planner_and_the_run_goes_on(wrong: objec
     run = Run(ScriptedPlanner([wrong, CLASSIFY, SEARCH, DRAFT]))
     assert ("failed", 1, code, "Continue") in run.journal.lines
     assert isinstance(run.outcome, DraftReady)
-    assert run.outcome.observation.turns[0].failed
+    turn = run.outcome.observation.turns[0]
+    assert turn.failed
+    assert not [char for char in turn.skill + turn.arguments + turn.summary if not char.isprintable()]
+    assert "Infinity" not in turn.arguments
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"query": "退款 sk-HUNTERXYZ"}',
+        '{"ticket_content": "Bearer HUNTERXYZ.abc"}',
+        '{"ticket_content": ["密码：HUNTERXYZ"]}',
+        '{"ticket_content": {"x": "aHUNTERXYZ0123456789012345"}}',
+        '{"sk-HUNTERXYZ": 1}',
+    ],
+)
+def test_a_secret_among_the_arguments_is_kept_nowhere(arguments: str) -> None:
+    run = Run(ScriptedPlanner([call("classify_ticket", arguments), CLASSIFY, SEARCH, DRAFT]))
+    turns = run.outcome.observation.turns
+    assert "HUNTERXYZ" not in str(run.journal.lines) + run.outcome.observation.model_dump_json()
+    assert "***" in turns[0].arguments
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def labels(text):
         ("您加我微信", "加我微信", "Deal outside the platform"),
         ("我私下转账给您", "私下转账", "Deal outside the platform"),
         ("请您提供短信验证码", "请您提供短信验证码", "Asks for a password or code"),
+        ("麻烦提供一下验证码", "麻烦提供一下验证码", "Asks for a password or code"),
         ("请把密码发给我", "把密码发", "Asks for a password or code"),
         ("Please send us your password", "send us your password", "Asks for a password or code"),
         ("我们是全网最低的价格", "全网最", "Absolute claim (advertising law)"),
@@ -77,6 +78,28 @@ def test_sensitive_words(text, marked, label):
         "A 100% refund is yours",
         "Your refund is guaranteed",
         "It will never happen again.",
+        "我们可以保证全额退款",
+        "所以保证全额退款",
+        "认为绝对能退款",
+        "我们可以承诺退款",
+        "因为保证能退款",
+        "您的申请肯定能通过",
+        "特别保证退款",
+        "肯定能退",
+        "100 % 退款",
+        "百分之100到账",
+        "退款百分之百到账",
+        "我们担保三天到账",
+        "准保到账",
+        "打包票给您退款",
+        "妥妥到账",
+        "保證退款",
+        "保证，全额退款",
+        "保.证.到.账",
+        "**保**证到账",
+        "保\u3164证到账",
+        "We guаrantee a full refund",
+        "保证一定能够在今天之内把所有的款项都给您退款",
     ],
 )
 def test_promised_outcome(text):
@@ -89,6 +112,9 @@ def test_promised_outcome(text):
         ("款项马上到账", "Promises instant money"),
         ("立刻就能赔付", "Promises instant money"),
         ("支持秒退", "Promises instant money"),
+        ("马上给您退钱", "Promises instant money"),
+        ("立刻退款", "Promises instant money"),
+        ("我们将立即为您全额退款", "Promises instant money"),
         ("We will refund you immediately.", "Promises instant money"),
         ("无条件退款", "Promises without conditions"),
         ("Refunds, no questions asked", "Promises without conditions"),
@@ -133,6 +159,15 @@ def test_other_promises(text, label):
         "请勿向任何人提供验证码",
         "不要把东西寄回普通仓",
         "含棉100%",
+        "不能马上退款",
+        "感谢您的肯定，退款已到账",
+        "正品保证，支持退款",
+        "担保交易的退款说明",
+        "修改密码需要提供旧密码和验证码",
+        "我们不能担保到账",
+        "如果尺寸<a，并且>b",
+        "写信到service@heyan.example或help@heyan.com",
+        "价格199、1299、1599元",
         "We cannot guarantee a refund date.",
         "We can't promise that the refund arrives today.",
         "Delivery is not guaranteed.",
@@ -168,6 +203,41 @@ def test_own_help_documents_may_be_quoted():
 
 def test_version_fits_its_column():
     assert 0 < len(LINT_VERSION) <= 16
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("访问 https://evil.com/pay?x=1，退款", "https://evil.com/pay?x=1"),
+        ("https://evil.example", "https://evil.example"),
+        ("![](https://evil.com/x.png)", "https://evil.com/x.png"),
+        ("请看evil.cn。", "evil.cn"),
+        ("去 www.evil.example 看看", "www.evil.example"),
+        ("HTTPS://EVIL.COM", "HTTPS://EVIL.COM"),
+        ("ev\u200bil.com/pay", "ev\u200bil.com/pay"),
+        ("javascript:alert(1)", "javascript:alert"),
+        ('<a href="https://evil.com">点我</a>', '<a href="https://evil.com">'),
+        ("<script>alert(1)</script>", "<script>"),
+        ("<svg/onload=alert(1)>", "<svg/onload=alert(1)>"),
+    ],
+)
+def test_links_from_outside_and_html(text, marked):
+    found = [finding for finding in lint(text) if finding.kind is FindingKind.LINK]
+    assert found[0].text == marked
+
+
+def test_a_known_link_may_be_sent_and_nothing_that_only_looks_like_it():
+    known = frozenset({"https://help.heyan.example/refunds"})
+    assert lint("请看 https://help.heyan.example/refunds。", known) == ()
+    for other in (
+        "https://help.heyan.example/refunds/x",
+        "https://help.heyan.example/refunds@evil.com",
+        "https://help.heyаn.example/refunds",
+        "https://help.hey\u200ban.example/refunds",
+    ):
+        assert [finding.label for finding in lint(f"请看 {other} 。", known)] == [
+            "Link that stands in no help document"
+        ]
 
 
 PIECES = st.sampled_from(
@@ -216,7 +286,27 @@ def test_a_word_is_found_wherever_it_stands_and_however_it_is_spaced(before, aft
     assert any(f.start <= start + len(spelled) - 1 and f.end > start for f in lint(text))
 
 
-@pytest.mark.parametrize("piece", ["a", "1 ", "保证", "13", "a.b-", "1-", "we guarantee ", "请把", "一定", "a@a."])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        "1 ",
+        "保证",
+        "13",
+        "a.b-",
+        "1-",
+        "<a",
+        "13.",
+        "6_",
+        "https:",
+        "一三",
+        "保.",
+        "we guarantee ",
+        "请把",
+        "一定",
+        "a@a.",
+    ],
+)
 def test_longest_text_takes_no_time(piece):
     text = (piece * 10_000)[:10_000]
     started = time.perf_counter()

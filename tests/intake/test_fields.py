@@ -28,7 +28,7 @@ def test_defaults() -> None:
 
 def test_text_is_normalised() -> None:
     decomposed = unicodedata.normalize("NFD", "Café")
-    ticket = parse_new_ticket({**GOOD, "subject": f"  {decomposed}\r\n", "content": "一\r\n二\r三\n"})
+    ticket = parse_new_ticket({**GOOD, "subject": f"  {decomposed}\r\n", "content": "一\r\n二\u202e\r三\n"})
     assert ticket.subject == "Café"
     assert ticket.content == "一\n二\n三"
 
@@ -48,6 +48,8 @@ def test_every_fault_is_named_at_once() -> None:
         ("customer_id", "客户"),
         ("subject", " \n "),
         ("subject", "\u200b\u200b"),
+        ("subject", "\u3164\u2800\u0301"),
+        ("content", "\u2800\n\u0301"),
         ("subject", "two\nlines"),
         ("subject", "字" * 201),
         ("content", "字" * 10_001),

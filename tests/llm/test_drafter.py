@@ -112,7 +112,13 @@ def test_invented_number_has_no_source():
 
 
 @pytest.mark.parametrize(
-    ("text", "code"), [("", "draft_empty"), ("[kb-1]\x00", "draft_empty"), ("好" * 4001, "draft_too_long")]
+    ("text", "code"),
+    [
+        ("", "draft_empty"),
+        ("[kb-1]\x00", "draft_empty"),
+        ("\u200b\u3164\u0301\n", "draft_empty"),
+        ("好" * 4001, "draft_too_long"),
+    ],
 )
 def test_draft_that_can_not_be_used(text, code):
     with pytest.raises(SkillFailed) as failed:
@@ -136,6 +142,7 @@ def test_warnings():
         ("到账[KB-1, kb-2]", "到账"),
         ("分两步：\n(1) 打开页面\n（2）提交[3个]", "分两步：\n(1) 打开页面\n（2）提交[3个]"),
         ("您\x1b[31m好\x00\u0085", "您[31m好"),
+        ("您\u202e好\u2066", "您好"),
         ("  您好\n", "您好"),
     ],
 )

@@ -9,11 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.agent.skill import CallLog, Escalation
-from app.agent.values import Draft, Observation, Passage, Sufficiency
+from app.agent.values import Category, Classification, Draft, Observation, Passage, Priority, Sufficiency
+from app.guard.lint import lint
 from app.offline.answer_kinds import has_wanted_kind
-from app.offline.drafter import HINT_NOT_FOLLOWED, OTHER_LANGUAGE, WEAK_SOURCES, ExtractiveDrafter
+from app.offline.drafter import (
+    HINT_CHANGED_NOTHING,
+    HINT_NOT_FOLLOWED,
+    OTHER_LANGUAGE,
+    UNANSWERED,
+    WEAK_SOURCES,
+    ExtractiveDrafter,
+)
 from app.offline.quoting import pick_quotes
-from app.offline.wording import CHINESE, ENGLISH
+from app.offline.wording import CHINESE, ENGLISH, Frame
 from tests.offline.values import make_facts, make_found, make_observation, make_passage
 
 REFUND = make_passage(
@@ -59,7 +67,7 @@ def assert_only_quotes(draft: Draft, passages: tuple[Passage, ...]) -> None:
 def is_frame(text: str, passages: tuple[Passage, ...]) -> bool:
     topics = [one.heading.rsplit(" > ", 1)[-1] or one.doc_title for one in passages]
     return any(
-        text in (frame.lead, frame.closing, frame.greeting_without_name)
+        text in (frame.lead, frame.closing, frame.greeting_without_name, frame.sorry)
         or text in [frame.topic % topic for topic in topics]
         or text.endswith(frame.greeting.partition("%s")[2])
         for frame in (CHINESE, ENGLISH)
@@ -161,7 +169,7 @@ def test_hints_act_by_simple_means_and_say_so() -> None:
         draft_for("几天到账？自动续费怎么关？", *both, hint="写短一点"),
     )
     assert len(shorter.text) < len(usual.text)
-    assert shorter.warning is None
+    assert shorter.warning == UNANSWERED[1]
     more = draft_for("几天到账？", REFUND, RENEWAL.model_copy(update={"fused": 0.1}), hint="再详细些")
     assert len(more.citations) == 2
     free = draft_for("几天到账？", REFUND, RENEWAL.model_copy(update={"fused": 0.1}), hint="说明怎样关闭自动续费")
@@ -174,11 +182,28 @@ def test_without_a_name_it_greets_without_one(name: str) -> None:
     assert draft_for("几天到账？", REFUND, name=name).text.startswith("您好：\n\n")
 
 
-def test_a_name_stays_one_short_line() -> None:
-    draft = draft_for("几天到账？", REFUND, name=f"王\n您的密码已失效{'长' * 80}")
-    first = draft.text.split("\n", 1)[0]
-    assert first.startswith("王 您的密码已失效")
-    assert len(first) < 50
+@pytest.mark.parametrize(
+    "name", ["王小明", "欧阳 娜娜", "Anne-Marie O’Neill", "J. R. Smith", "阿卜杜拉·买买提", "José"]
+)
+def test_a_name_is_greeted(name: str) -> None:
+    assert draft_for("几天到账？", REFUND, name=name).text.startswith(f"{name}，您好：\n\n")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<b onmouseover=alert(1)>",
+        "{{7*7}}",
+        "王" * 21,
+        "evil.com",
+        "https://evil.com",
+        "13800138000",
+        "王\u202e明",
+        "--",
+    ],
+)
+def test_what_does_not_look_like_a_name_is_not_repeated(name: str) -> None:
+    assert draft_for("几天到账？", REFUND, name=name).text.startswith("您好：\n\n")
 
 
 LINES = st.lists(
@@ -258,3 +283,93 @@ def test_a_text_found_twice_is_quoted_once_and_keeps_its_place() -> None:
     draft = draft_for("退款到信用卡几天？自动续费在哪关闭？", REFUND, RENEWAL, again)
     assert [citation.ref for citation in draft.citations] == ["kb-1", "kb-2"]
     assert draft.text.index("信用卡") < draft.text.index("关闭自动续费")
+
+
+FIRE = make_passage(
+    "1. 先保证人的安全：切断电源，停止使用。\n2. 有人受伤请先就医，火情请拨打119。",
+    ref="kb-2",
+    heading="冒烟怎么办",
+    fused=0.7,
+)
+HABIT = make_passage("空气炸锅第一次使用时可能轻微冒烟。焦煳味请按上面的步骤处理。", ref="kb-1", heading="小提醒")
+
+
+def classified(observation: Observation, priority: Priority, category: Category) -> Observation:
+    found = Classification(priority=priority, category=category, confidence=0.9, reasoning="It says so.")
+    return observation.model_copy(update={"classification": found})
+
+
+def test_an_urgent_ticket_gets_a_calm_word_and_then_what_to_do_at_once() -> None:
+    observation = make_observation(make_facts("空气炸锅冒烟，我该怎么做？"), make_found(HABIT, FIRE))
+    draft, _ = write(classified(observation, Priority.URGENT, Category.PRODUCT))
+    assert draft.sentences[1].text == CHINESE.sorry
+    assert draft.sentences[3].text.startswith("1. 先保证人的安全")
+    assert "上面的步骤" not in draft.text
+    assert_only_quotes(draft, (HABIT, FIRE))
+
+
+@pytest.mark.parametrize("frame", [CHINESE, ENGLISH])
+def test_the_calm_word_promises_nothing(frame: Frame) -> None:
+    assert lint(frame.sorry) == ()
+
+
+def test_a_complaint_gets_it_too_and_a_plain_question_does_not() -> None:
+    observation = make_observation(make_facts("退款到信用卡几天？"), make_found(REFUND))
+    complaint, _ = write(classified(observation, Priority.NORMAL, Category.COMPLAINT))
+    assert CHINESE.sorry in complaint.text
+    assert CHINESE.sorry not in write(classified(observation, Priority.NORMAL, Category.REFUND))[0].text
+
+
+def test_the_best_answer_comes_first_whatever_the_search_put_first() -> None:
+    late = make_passage("1. 先按上面的时间等满。\n2. 再查支付账单。\n3. 找银行查询。", ref="kb-2", heading="没收到钱")
+    refund = REFUND.model_copy(update={"fused": 0.9, "doc_id": late.doc_id})
+    draft = draft_for("钱退到信用卡要几天？", late, refund)
+    assert draft.sentences[1 + 1].refs == ("kb-1",)
+    assert "上面的时间" not in draft.text
+
+
+def test_steps_of_which_one_is_missing_lose_their_numbers() -> None:
+    quotes = pick_quotes("1. 先按上面的时间等满。\n2. 再查支付账单。\n3. 找银行查询。", len)
+    assert [quote.text for quote in quotes] == ["再查支付账单。", "找银行查询。"]
+
+
+def test_what_is_written_for_merchants_is_not_quoted_to_consumers() -> None:
+    rules = make_passage("活动结束后15天内不能低于活动价。", ref="kb-2", heading="活动价的要求", title="商家活动报名")
+    found = (RENEWAL.model_copy(update={"ref": "kb-1"}), rules)
+    consumer = draft_for("自动续费在哪关闭？活动价有什么要求？", *found)
+    assert {citation.ref for citation in consumer.citations} == {"kb-1"}
+    assert consumer.warning == UNANSWERED[1]
+    merchant = draft_for("我们店想报活动，活动价有什么要求？", *found)
+    assert "活动结束后15天内" in merchant.text
+
+
+def test_what_a_hint_forbids_is_left_out() -> None:
+    both = draft_for("退款到信用卡几天？自动续费在哪关闭？", REFUND, RENEWAL)
+    assert "自动续费" in both.text
+    for hint in ("不要提自动续费", "别提自动续费的内容", "去掉自动续费"):
+        draft = draft_for("退款到信用卡几天？自动续费在哪关闭？", REFUND, RENEWAL, hint=hint)
+        assert "自动续费" not in draft.text
+        assert "信用卡" in draft.text
+        assert draft.warning == UNANSWERED[1]
+    english = make_passage("Refunds take 5 days. Coupons are lost.", heading="Refunds")
+    text = draft_for("How long do refunds take?", english, hint="without coupons").text
+    assert "5 days" in text
+    assert "Coupons" not in text
+
+
+def test_a_hint_that_changes_nothing_is_said_to() -> None:
+    assert draft_for("退款到信用卡几天？", REFUND, hint="语气再亲切一点").warning == HINT_CHANGED_NOTHING
+
+
+@pytest.mark.parametrize(
+    ("question", "without_it", "with_it"),
+    [
+        ("空气炸锅功率多少瓦？", "空气炸锅第一次使用时，空烧10分钟。", "空气炸锅功率1500瓦。"),
+        ("铸铁锅有多重？", "铸铁锅每天擦干。", "铸铁锅重3.2公斤。"),
+        ("How many watts does the kettle use?", "The kettle boils in 3 minutes.", "The kettle uses 1500 watts."),
+    ],
+)
+def test_a_figure_that_stands_nowhere_goes_to_a_person(question: str, without_it: str, with_it: str) -> None:
+    with pytest.raises(Escalation):
+        draft_for(question, make_passage(without_it))
+    assert with_it in draft_for(question, make_passage(with_it)).text
