@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from app.offline.words import simplified
+
 WHOLE_PASSAGE = 300
 """Characters up to which a passage is quoted whole: its author meant it to be read together."""
 
@@ -13,10 +15,17 @@ ANSWERS_QUESTION = 0.2
 
 _SENTENCE = re.compile(r".+?(?:[。！？!?；;…]+[”’」』）)\"]*|\.(?=\s)|$)")
 _ITEM = re.compile(r"\s*(?:[-*•·]|\d{1,2}[.、)）]|[（(]\d{1,2}[)）]|[①-⑳])\s*")
+_NUMBER = re.compile(r"(\d{1,2})[.、)）]\s*")
 _QUESTION = re.compile(r"\s*(?:问题?|q|question)\s*\d*\s*[:：]\s*", re.IGNORECASE)
 _ANSWER = re.compile(r"\s*(?:答案?|a|answer)\s*\d*\s*[:：]\s*", re.IGNORECASE)
 _LABEL = re.compile(r"([^：:，,。]{1,40})[：:]")
 _LABELLED_ITEMS = 3
+_POINTS_BACK = re.compile(
+    r"上面|上述|上文|前述|如上(?!所)|上表|以上(?:商品|情况|步骤|材料|条件|内容|方法|几)|\b(?:the|as) above\b",
+    re.IGNORECASE,
+)
+_POINTS_TO_TABLE = re.compile(r"见下[表图文]|[如下]下?[表图]所示|\b(?:table|figure) below\b", re.IGNORECASE)
+_ANNOUNCES = re.compile(r"[：:]$|(?:如下|以下[^。]{0,8})[。.：:]?$")
 
 Score = Callable[[str], float]
 """How well a text answers, 0 for not at all."""
@@ -53,8 +62,48 @@ def pick_quotes(text: str, score: Score, questions: Sequence[Score] = ()) -> lis
         lines = _best_answers(lines, score, questions)
     lines = _fitting_items(lines, score)
     if sum(len(line.text) for line in lines) > WHOLE_PASSAGE:
-        return _best_stretch(lines, score)
-    return [quote for line in lines for quote in _sentences(line)]
+        return _self_contained(_best_stretch(lines, score))
+    return _self_contained([quote for line in lines for quote in _sentences(line)])
+
+
+def labels(text: str) -> list[str]:
+    """Return what stands before the colons of list items."""
+    return [line.label for line in _lines(text) if line.label]
+
+
+def without(quotes: Sequence[Quote], left_out: Sequence[str]) -> list[Quote]:
+    """Return the quotes that name none of `left_out`."""
+    return _self_contained([quote for quote in quotes if not names_any(quote.text, left_out)])
+
+
+def names_any(text: str, names: Sequence[str]) -> bool:
+    """Return whether `text` holds one of `names`, in either spelling of Chinese and whatever the case."""
+    plain = simplified(text).casefold()
+    return any(simplified(name).casefold() in plain for name in names)
+
+
+def _self_contained(quotes: Sequence[Quote]) -> list[Quote]:
+    """Drop sentences that point to a text which is not quoted with them."""
+    kept: list[Quote] = []
+    for at, quote in enumerate(quotes):
+        follows_list = any(_ITEM.match(one.text) for one in kept) and not _ITEM.match(quote.text)
+        has_list = at + 1 < len(quotes) and quotes[at + 1].before == "\n"
+        dangles = (
+            (_POINTS_BACK.search(quote.text) and not follows_list)
+            or _POINTS_TO_TABLE.search(quote.text)
+            or (_ANNOUNCES.search(quote.text) and not has_list)
+        )
+        if not dangles:
+            kept.append(quote)
+    return kept if len(kept) == len(quotes) else _unnumbered(kept)
+
+
+def _unnumbered(quotes: Sequence[Quote]) -> list[Quote]:
+    """Take the numbers off steps of which one is missing."""
+    numbers = [int(found[1]) for quote in quotes if (found := _NUMBER.match(quote.text))]
+    if numbers == list(range(1, len(numbers) + 1)):
+        return list(quotes)
+    return [Quote(rest, quote.before) for quote in quotes if (rest := _NUMBER.sub("", quote.text, count=1))]
 
 
 def _lines(text: str) -> list[_Line]:
