@@ -309,6 +309,6 @@ def test_a_word_is_found_wherever_it_stands_and_however_it_is_spaced(before, aft
 )
 def test_longest_text_takes_no_time(piece):
     text = (piece * 10_000)[:10_000]
-    started = time.perf_counter()
+    started = time.process_time()
     lint(text)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
