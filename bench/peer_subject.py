@@ -23,7 +23,6 @@ from app.agent.values import Passage, SearchResult, Sufficiency, Verdict
 from app.db.session import make_sessions, transaction
 from app.db.signals import EventFact, Signals
 from app.guard.evidence import cite_sentences
-from app.guard.lint import LINT_VERSION
 from app.ids import new_id
 from app.intake.fields import parse_new_ticket
 from app.intake.service import receive_ticket
@@ -33,13 +32,13 @@ from app.llm.classifier import ModelClassifier
 from app.llm.client import ChatClient
 from app.llm.drafter import ModelDrafter
 from app.llm.planner import ModelPlanner
-from app.review.contract import Seen, stored_draft
+from app.review.contract import seen_now, sources_in_use, stored_draft
 from app.review.service import approve
 from app.runs.executor import Executor
 from app.runs.leases import LEASE_S, HeldRuns
 from app.runs.ledger import Ledger, make_pool
 from app.runs.lifecycle import RunPlan
-from app.runs.models import EventType
+from app.runs.models import EventType, Run
 from app.settings import Settings
 from app.skills import make_skills
 from app.staff.models import Role, Staff
@@ -215,7 +214,8 @@ class Subject:
             ticket = session.get_one(Ticket, handle.ticket_id)
             if stored is None:
                 raise RuntimeError("the run has no draft")
-            seen = Seen(handle.run_id, stored.id, stored.digest, ticket.last_customer_message_id, None, LINT_VERSION)
+            run = session.get_one(Run, handle.run_id)
+            seen = seen_now(ticket, run, stored, sources_in_use(session, stored))
             approve(
                 session,
                 ticket_id=handle.ticket_id,

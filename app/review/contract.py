@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app.agent.values import Draft
 from app.errors import Conflict, InvalidInput
 from app.guard.lint import LINT_VERSION, Finding
+from app.knowledge.queries import active_among
 from app.msgids import msgid
 from app.runs.artifacts import latest_artifact
 from app.runs.models import ArtifactType, Run
@@ -27,6 +28,7 @@ class Seen:
     last_customer_message_id: UUID | None
     last_reply_id: UUID | None
     lint_version: str
+    sources_digest: str
 
 
 class SeenDraft(Protocol):
@@ -39,6 +41,10 @@ class SeenDraft(Protocol):
     @property
     def digest(self) -> str:
         """SHA-256 of its text."""
+
+    @property
+    def draft(self) -> Draft:
+        """The draft itself, with what it cites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class Change(StrEnum):
     CUSTOMER_MESSAGE = "customer_message"
     REPLY = "reply"
     RULES = "rules"
+    SOURCES = "sources"
 
 
 CHANGE_LABELS = {
@@ -68,6 +75,7 @@ CHANGE_LABELS = {
     Change.CUSTOMER_MESSAGE: msgid("The customer has written again."),
     Change.REPLY: msgid("A colleague has replied meanwhile."),
     Change.RULES: msgid("The rules for replies have changed."),
+    Change.SOURCES: msgid("A document that the draft cites has been replaced or deleted."),
 }
 
 
@@ -97,8 +105,17 @@ def stored_draft(session: Session, run_id: UUID) -> StoredDraft | None:
     return StoredDraft(artifact.id, Draft.model_validate(artifact.content)) if artifact else None
 
 
-def seen_now(ticket: Ticket, run: Run, draft: SeenDraft | None) -> Seen:
-    """Return what a page that is rendered now shows; the form carries it back at the approval."""
+def sources_in_use(session: Session, draft: SeenDraft | None) -> frozenset[UUID]:
+    """Return the documents that a draft cites, those of them that have not been replaced or deleted since."""
+    cited = {citation.doc_id for citation in draft.draft.citations} if draft else set()
+    return active_among(session, cited) if cited else frozenset()
+
+
+def seen_now(ticket: Ticket, run: Run, draft: SeenDraft | None, in_use: frozenset[UUID]) -> Seen:
+    """Return what a page that is rendered now shows; the form carries it back at the approval.
+
+    `in_use` are the draft's `sources_in_use`. A version of a document has an id of its own.
+    """
     return Seen(
         run_id=run.id,
         draft_id=draft.id if draft else None,
@@ -106,6 +123,7 @@ def seen_now(ticket: Ticket, run: Run, draft: SeenDraft | None) -> Seen:
         last_customer_message_id=ticket.last_customer_message_id,
         last_reply_id=ticket.last_reply_id,
         lint_version=LINT_VERSION,
+        sources_digest=hashlib.sha256(" ".join(sorted(map(str, in_use))).encode()).hexdigest(),
     )
 
 
@@ -116,6 +134,7 @@ def check_unchanged(seen: Seen, now: Seen) -> None:
         Change.CUSTOMER_MESSAGE: seen.last_customer_message_id == now.last_customer_message_id,
         Change.REPLY: seen.last_reply_id == now.last_reply_id,
         Change.RULES: seen.lint_version == now.lint_version,
+        Change.SOURCES: seen.sources_digest == now.sources_digest,
     }
     changes = tuple(change for change, same in compared.items() if not same)
     if changes:

@@ -14,7 +14,7 @@ from app.delivery.payload import Payload
 from app.delivery.queries import is_leaving
 from app.delivery.service import hold_reply
 from app.errors import Conflict, InvalidInput, NotFound
-from app.review.contract import Seen, check_unchanged, seen_now, stored_draft
+from app.review.contract import Seen, check_unchanged, seen_now, sources_in_use, stored_draft
 from app.review.models import ApprovalKey, ComposerDraft
 from app.review.reply import NOTE_MAX, REPLY_MAX, SentReply, check_rules, keep_reply, reply_text
 from app.runs.events import NewEvent, lock_thread
@@ -56,7 +56,7 @@ def approve(session: Session, *, ticket_id: UUID, staff_id: UUID, text: str, see
     run = _run_that_may_end(session, thread, seen.run_id)
     ticket = session.get_one(Ticket, ticket_id, populate_existing=True)
     stored = stored_draft(session, run.id)
-    check_unchanged(seen, seen_now(ticket, run, stored))
+    check_unchanged(seen, seen_now(ticket, run, stored, sources_in_use(session, stored)))
     check_rules(session, text)
     artifact = keep_reply(session, run_id=run.id, staff_id=staff_id, text=text, stored=stored)
     edited = stored is not None and stored.draft.text != text

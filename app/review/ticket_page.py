@@ -15,13 +15,13 @@ from sqlalchemy.orm import Session
 from app.delivery.models import Delivery
 from app.errors import NotFound
 from app.guard.personal_data import mask_name
-from app.review.contract import seen_now
+from app.review.contract import seen_now, sources_in_use
 from app.review.models import ComposerDraft
 from app.review.run_view import DraftView, ReplyView, RunView, StepView, draft_view, reply_view, step_view
 from app.review.ticket_view import ComposerView, CustomerView, MessageView, PastTicketView, TicketPage
 from app.runs.models import Artifact, ArtifactType, Run, Step
 from app.staff import queries as staff_queries
-from app.tickets.models import Customer, Thread, Ticket, TicketMessage
+from app.tickets.models import Customer, SetBy, Thread, Ticket, TicketMessage
 
 RUNS_SHOWN = 20
 PAST_SHOWN = 6
@@ -39,6 +39,8 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
     past, past_total = _past(session, customer.id, ticket.id)
     names = staff_queries.names(session, _people(messages, runs, artifacts))
     drafts, replies = _made(artifacts, deliveries, names)
+    newest = drafts.get(runs[-1].id) if runs else None
+    in_use = sources_in_use(session, newest)
     return TicketPage(
         ticket_id=ticket.id,
         thread_id=thread.id,
@@ -46,11 +48,12 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
         number=ticket.number,
         subject=ticket.subject,
         status=ticket.status,
+        version=ticket.version,
         channel=ticket.channel,
         priority=ticket.priority,
-        priority_by_ai=ticket.priority_set_by == "ai",
+        priority_by_ai=ticket.priority_set_by == SetBy.AI,
         category=ticket.category,
-        category_by_ai=ticket.category_set_by == "ai",
+        category_by_ai=ticket.category_set_by == SetBy.AI,
         confidence=ticket.confidence,
         created_at=ticket.created_at,
         escalated_at=ticket.escalated_at,
@@ -63,7 +66,8 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
         past=past,
         past_total=past_total,
         composer=_composer(session, ticket.id, staff_id),
-        seen=seen_now(ticket, runs[-1], drafts.get(runs[-1].id)) if runs else None,
+        seen=seen_now(ticket, runs[-1], newest, in_use) if runs else None,
+        gone_sources=_cited(newest) - in_use,
     )
 
 
@@ -181,6 +185,10 @@ def _made(
             reply = reply_view(artifact, deliveries.get(artifact.id), by)
             replies |= {artifact.run_id: reply} if reply else {}
     return drafts, replies
+
+
+def _cited(draft: DraftView | None) -> frozenset[UUID]:
+    return frozenset(citation.doc_id for citation in draft.draft.citations) if draft else frozenset()
 
 
 def _message_view(message: TicketMessage, names: Mapping[UUID, str]) -> MessageView:

@@ -72,6 +72,7 @@ class ComposerView:
     """What the person was typing, and when it was last saved."""
 
     body: str
+    `gone_sources` are documents that the newest draft cites and that have been replaced or deleted since.
     updated_at: datetime
 
 
@@ -80,6 +81,7 @@ class TicketPage:
     """The whole page. `last_seq` is the thread's newest number when it was read; runs are oldest first.
 
     `past` holds the customer's newest other tickets, of `past_total`. `seen` is what an approval compares.
+    version: int
     """
 
     ticket_id: UUID
@@ -98,6 +100,7 @@ class TicketPage:
     escalated_at: datetime | None
     escalation_reason: str | None
     last_customer_message_id: UUID | None
+    gone_sources: frozenset[UUID]
     last_reply_id: UUID | None
     customer: CustomerView
     messages: tuple[MessageView, ...]
@@ -125,6 +128,11 @@ class TicketPage:
         return tuple(sorted([*said, *earlier], key=lambda item: item.at))
 
     @property
+    @property
+    def class_by_ai(self) -> bool:
+        """Whether something of the ticket's class is the agent's word alone."""
+        return self.priority_by_ai or self.category_by_ai
+
     def phase(self) -> Phase:
         """What the page is about at the moment."""
         run = self.run

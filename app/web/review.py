@@ -188,4 +188,5 @@ def _seen() -> Seen:
         last_customer_message_id=parse_id(form.get("last_customer_message_id", "")),
         last_reply_id=parse_id(form.get("last_reply_id", "")),
         lint_version=form.get("lint_version", ""),
+        sources_digest=form.get("sources_digest", ""),
     )

@@ -16,6 +16,8 @@ from app.db.signals import JobName
 from app.delivery.models import Delivery
 from app.errors import AppError, InvalidInput, NotFound
 from app.ids import new_id
+from app.knowledge.models import DocState
+from app.knowledge.service import delete_document
 from app.live.job_queue import DELIVERY
 from app.review import service
 from app.review.contract import Change, Seen, SeenIsStale, TextBlocked
@@ -27,7 +29,7 @@ from app.runs.models import Artifact, ArtifactType, Event, Run, RunStatus
 from app.staff.models import AuditEntry
 from app.tickets.models import Ticket
 from tests.factories import make_staff, make_ticket
-from tests.review.factories import DRAFT_TEXT, Desk, add_draft, make_desk, see
+from tests.review.factories import DRAFT_TEXT, Desk, add_draft, make_desk, make_document, see
 
 EDITED = DRAFT_TEXT.replace("请换一件自营商品再试", "换成自营商品就能用了")
 
@@ -217,6 +219,26 @@ def test_what_moved_since_the_look_stops_it(
         approve(container, desk)
     assert refused.value.changes == (change,)
     assert run_status(container, desk.run_id) == "waiting_for_review"
+    assert approve(container, desk, seen=see(container, desk.ticket_id))
+
+
+@pytest.mark.parametrize("state", [DocState.ARCHIVED, DocState.ACTIVE])
+def test_a_cited_document_that_is_gone_stops_it(container: Container, state: DocState) -> None:
+    """The draft cites two documents; one of them is replaced, or another one that it does not cite."""
+    desk = make_desk(container, draft=False)
+    cited, other = make_document(container, "退款"), make_document(container, "发票")
+    add_draft(container, desk.run_id, DRAFT_TEXT, doc_id=cited)
+    seen = see(container, desk.ticket_id)
+    gone = cited if state is DocState.ARCHIVED else other
+    with container.transaction() as session:
+        delete_document(session, doc_id=gone, staff_id=desk.staff_id)
+    if gone == other:
+        assert approve(container, desk, seen=seen)
+        return
+    with pytest.raises(SeenIsStale) as refused:
+        approve(container, desk, seen=seen)
+    assert refused.value.changes == (Change.SOURCES,)
+    assert count(container, Delivery) == 0
     assert approve(container, desk, seen=see(container, desk.ticket_id))
 
 

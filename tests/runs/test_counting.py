@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from app.bootstrap import Container, build_container
 from app.intake.fields import parse_new_ticket
 from app.intake.service import receive_ticket
-from app.review.contract import seen_now, stored_draft
+from app.review.contract import seen_now, sources_in_use, stored_draft
 from app.review.service import approve
 from app.runs.lifecycle import latest_run
 from app.runs.models import Run
@@ -34,7 +34,8 @@ def test_a_run_from_ticket_to_approval_commits_nine_times(
         start_runtime().execute(got.run_id)
         with fresh.transaction() as session:
             ticket, run = session.get_one(Ticket, got.ticket_id), session.get_one(Run, got.run_id)
-            seen = seen_now(ticket, run, stored_draft(session, run.id))
+            stored = stored_draft(session, run.id)
+            seen = seen_now(ticket, run, stored, sources_in_use(session, stored))
         with fresh.transaction() as session:
             approve(session, ticket_id=got.ticket_id, staff_id=staff_id, text=DRAFT_TEXT, seen=seen, key="k" * 16)
         fresh.engine.dispose()
