@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from app.db.signals import JobName, signals
-from app.delivery.channels import CHANNELS
+from app.delivery.channels import CHANNELS, channel_for
 from app.delivery.channels.channel import Channel, NotSent
 from app.delivery.models import Delivery, DeliveryState
 from app.delivery.payload import Payload
@@ -117,7 +117,7 @@ def _claim(session: Session, delivery_id: UUID) -> _Claimed | None:
 
 
 def _send(claimed: _Claimed, channels: Sequence[Channel]) -> _Outcome:
-    channel = next((one for one in channels if claimed.channel in one.serves), None)
+    channel = channel_for(claimed.channel, channels)
     if channel is None:
         return _Outcome(DeliveryState.FAILED, msgid("No channel takes replies to this ticket."))
     if claimed.attempt > 1 and not channel.repeatable:

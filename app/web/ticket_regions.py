@@ -7,8 +7,10 @@ from enum import StrEnum
 
 from flask import render_template
 
+from app.delivery.channels import channel_for
 from app.httpkit.auth import current_staff
 from app.httpkit.htmx import partial
+from app.httpkit.language import gettext
 from app.ids import new_id
 from app.review.contract import Seen
 from app.review.run_view import RunView
@@ -72,8 +74,17 @@ def page_context(page: TicketPage) -> dict[str, object]:
         "editor": editor,
         "findings": browser_findings(editor.text) if editor else (),
         "words": ticket_words,
+        "delivery_note": delivery_note(page.channel),
         "staff": current_staff(),
     }
+
+
+def delivery_note(ticket_channel: str) -> str:
+    """Return what to know of how a reply reaches the customer; nothing where it goes the way they wrote."""
+    channel = channel_for(ticket_channel)
+    if channel is None or ticket_channel not in channel.stands_in_for:
+        return ""
+    return gettext("Nothing goes out by this channel yet; the reply can be read in the product and through the API.")
 
 
 @dataclass(frozen=True, slots=True)

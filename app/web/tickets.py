@@ -1,15 +1,22 @@
 """The ticket page."""
 
+from typing import TypeVar
+
 from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
+from app.agent.values import Category, Priority
+from app.errors import Conflict, InvalidInput
 from app.httpkit.auth import current_staff, staff_required
 from app.httpkit.container import container
 from app.httpkit.htmx import answer
-from app.review.ticket_page import ticket_page
+from app.httpkit.language import say
+from app.review.ticket_class import set_class
+from app.review.ticket_page import ticket_id_of, ticket_page
 from app.web.inbox_regions import list_view
-from app.web.ticket_regions import page_context, render_notice, render_regions
+from app.web.ticket_regions import Region, page_context, render_notice, render_regions
 
+C = TypeVar("C", Category, Priority)
 blueprint = Blueprint("tickets", __name__, url_prefix="/tickets")
 
 
@@ -30,3 +37,39 @@ def regions(number: int) -> Response:
     with container().transaction() as session:
         page = ticket_page(session, number, staff_id=current_staff().id)
     return answer(render_notice(number) + render_regions(page))
+
+
+@blueprint.post("/<int:number>/class")
+@staff_required
+def classify(number: int) -> Response:
+    """Set or confirm priority and category; what the person saw is shown anew when it has moved on."""
+    form = request.form
+    version = form.get("version", "")
+    if not (version.isascii() and version.isdigit() and len(version) < 10):
+        raise InvalidInput("The form is not complete. Reload the page and try again.", field="version")
+    refused = ""
+    try:
+        with container().transaction() as session:
+            set_class(
+                session,
+                ticket_id=ticket_id_of(session, number),
+                staff_id=current_staff().id,
+                seen_version=int(version),
+                priority=_choice(Priority, "priority"),
+                category=_choice(Category, "category"),
+                confirm="confirm" in form,
+            )
+    except Conflict as error:
+        refused = say(error)
+    with container().transaction() as session:
+        page = ticket_page(session, number, staff_id=current_staff().id)
+    regions = render_regions(page, (Region.HEAD, Region.TIMELINE))
+    return answer(render_notice(number, refused, "invalid") + regions, 409 if refused else 200)
+
+
+def _choice(values: type[C], name: str) -> C | None:
+    """Return a field's value, None when it is left as it is. Raises InvalidInput for one that there is not."""
+    chosen = request.form.get(name, "")
+    if chosen and chosen not in {value.value for value in values}:
+        raise InvalidInput("There is no such choice.", field=name)
+    return values(chosen) if chosen else None

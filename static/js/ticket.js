@@ -23,14 +23,19 @@
       const incoming = fragment?.firstElementChild;
       if (!target?.id || !incoming) continue;
       keepOpen(target, incoming);
-      if (!fromStream || !GUARDED.has(target.id)) continue;
-      if (incoming.dataset.key === target.dataset.key) tasks.splice(i, 1);
-      else if (isHeld()) {
+      if (!fromStream) continue;
+      const known = target.dataset.key && incoming.dataset.key === target.dataset.key;
+      if (known || isChoosing(target)) tasks.splice(i, 1);
+      else if (GUARDED.has(target.id) && isHeld()) {
         tasks.splice(i, 1);
         if (target.id === "desk") hold(incoming.dataset.notice);
       }
     }
   };
+
+  /* A choice that is about to be sent; its answer brings the region anew. */
+  const isChoosing = (target) => [...target.querySelectorAll("select")].some(
+    (select) => !select.options[select.selectedIndex]?.defaultSelected);
 
   const isHeld = () => {
     const editor = composer();

@@ -12,6 +12,7 @@ from app.agent.values import Category, Classification, Priority, SearchResult, S
 from app.bootstrap import Container
 from app.delivery.models import Delivery, DeliveryState
 from app.ids import new_id
+from app.knowledge.models import DocState, KnowledgeDoc
 from app.review import service
 from app.review.models import ComposerDraft
 from app.review.ticket_page import ticket_page
@@ -22,7 +23,7 @@ from app.web.browser_findings import browser_findings
 from app.web.ticket_regions import Region, dirty, editor_of
 from tests.conftest import Login
 from tests.factories import make_staff, make_ticket
-from tests.review.factories import DRAFT_TEXT, Desk, add_draft, make_desk
+from tests.review.factories import DRAFT_TEXT, Desk, add_draft, make_desk, make_document
 
 HOSTILE = '<script>alert(1)</script> ![x](https://evil.example/p.png) <hx-partial hx-target="#desk">gone</hx-partial>'
 
@@ -261,6 +262,51 @@ def test_the_number_of_statements_is_fixed(container: Container, agent: FlaskCli
     with container.transaction() as session:
         session.add(ComposerDraft(ticket_id=desk.ticket_id, staff_id=desk.staff_id, body="x"))
     assert count() == before <= 10
+
+
+def test_priority_and_category_can_be_set_and_confirmed(container: Container, agent: FlaskClient, desk: Desk) -> None:
+    with container.transaction() as session:
+        session.execute(update(Ticket).values(priority="normal", priority_set_by="ai", version=4))
+    page = html(agent.get(f"/tickets/{desk.number}"))
+    head = page[page.index('id="ticket-head"') : page.index('id="ticket-body"')]
+    assert 'name="confirm"' in head
+    assert '<option value="normal" selected>' in head
+    late = post(agent, desk, "class", version="3", priority="urgent", category="")
+    assert late.status_code == 409
+    assert 'name="version" value="4"' in late.get_data(as_text=True)
+    done = html(post(agent, desk, "class", version="4", priority="urgent", category="invoice"))
+    assert '<option value="urgent" selected>' in done
+    assert '<option value="invoice" selected>' in done
+    assert 'name="confirm"' not in done
+    for wrong in ({"version": "x"}, {"version": "5", "priority": "asap"}, {"version": "9" * 30}):
+        assert post(agent, desk, "class", **wrong).status_code == 422
+
+
+def test_a_channel_that_nothing_speaks_is_said_so(container: Container, agent: FlaskClient, desk: Desk) -> None:
+    agent.set_cookie("locale", "en")
+    words = "Nothing goes out by this channel yet"
+    for channel, said in (("web", False), ("email", True)):
+        with container.transaction() as session:
+            session.execute(update(Ticket).values(channel=channel))
+        assert (words in html(agent.get(f"/tickets/{desk.number}"))) == said
+    post(agent, desk, "approve", **form_of(agent, desk), text=DRAFT_TEXT)
+    with container.transaction() as session:
+        session.execute(update(Delivery).values(state=DeliveryState.SENT))
+    assert words in html(agent.get(f"/tickets/{desk.number}"))
+
+
+def test_a_cited_document_that_is_gone_is_marked(container: Container, agent: FlaskClient, desk: Desk) -> None:
+    agent.set_cookie("locale", "en")
+    doc_id = make_document(container, "退款")
+    add_draft(container, desk.run_id, DRAFT_TEXT, doc_id=doc_id)
+    fields = form_of(agent, desk)
+    assert "replaced or deleted since" not in html(agent.get(f"/tickets/{desk.number}"))
+    with container.transaction() as session:
+        session.execute(update(KnowledgeDoc).values(state=DocState.ARCHIVED))
+    assert "replaced or deleted since" in html(agent.get(f"/tickets/{desk.number}"))
+    late = post(agent, desk, "approve", **fields, text=DRAFT_TEXT)
+    assert late.status_code == 409
+    assert "has been replaced or deleted" in late.get_data(as_text=True)
 
 
 def test_an_unknown_event_refreshes_everything() -> None:

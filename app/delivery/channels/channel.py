@@ -17,12 +17,14 @@ class NotSent(Exception):
 class Channel(Protocol):
     """Carries replies to the customer.
 
-    `serves` are the ticket channels that it answers. `repeatable`: sending the same delivery twice reaches the
+    `serves` are the ticket channels that it answers; for those it `stands_in_for` it carries the reply another way,
+    which pages say. `repeatable`: sending the same delivery twice reaches the
     customer once, so a send that was cut off may be tried again; without it the outcome waits for a person.
     """
 
     name: ClassVar[str]
     serves: ClassVar[frozenset[str]]
+    stands_in_for: ClassVar[frozenset[str]]
     repeatable: ClassVar[bool]
 
     def send(self, delivery_id: UUID, payload: Payload) -> None:

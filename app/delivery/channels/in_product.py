@@ -1,4 +1,8 @@
-"""Replies that the customer reads in the product itself: the ticket's message is the delivery."""
+"""Replies that the customer reads in the product itself: the ticket's message is the delivery.
+
+It also takes the replies of channels that nothing speaks yet (e-mail, phone, merchant desk): their systems find the
+message in the product or by the API, and nothing is sent to them.
+"""
 
 from typing import ClassVar
 from uuid import UUID
@@ -11,6 +15,7 @@ class InProduct:
 
     name: ClassVar[str] = "in_product"
     serves: ClassVar[frozenset[str]] = frozenset({"app", "web", "email", "merchant", "phone"})
+    stands_in_for: ClassVar[frozenset[str]] = frozenset({"email", "merchant", "phone"})
     repeatable: ClassVar[bool] = True
 
     def send(self, delivery_id: UUID, payload: Payload) -> None:
