@@ -147,6 +147,19 @@ class RunView:
         passages = found.passages if found else ()
         return next((passage.vector_score for passage in passages if passage.chunk_id == chunk_id), None)
 
+    def number_of(self, chunk_id: UUID) -> int | None:
+        """Return the number under which the draft cites a passage; None when it does not."""
+        sources = self.draft.sources if self.draft else ()
+        return next((source.number for source in sources if source.citation.chunk_id == chunk_id), None)
+
+    @property
+    def told_at(self) -> datetime:
+        """When that came about which is to be said of the run: its draft, or the end of a run that has none or was
+        set aside. Sending does not move it."""
+        if self.draft and self.status not in (RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.SUPERSEDED):
+            return self.draft.created_at
+        return self.moved_at or self.created_at
+
     @property
     def worked(self) -> timedelta | None:
         """How long its steps took together; None before the first has ended."""

@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from app.agent.values import Classification
 from app.delivery.models import DeliveryState
 from app.review.contract import Seen
 from app.review.run_view import ReplyView, RunView
@@ -49,15 +50,6 @@ class MessageView:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryItem:
-    """One entry of the timeline: a message, or a run that is not the newest."""
-
-    at: datetime
-    message: MessageView | None = None
-    run: RunView | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class PastTicketView:
     """An earlier ticket of the same customer."""
 
@@ -72,7 +64,6 @@ class ComposerView:
     """What the person was typing, and when it was last saved."""
 
     body: str
-    `gone_sources` are documents that the newest draft cites and that have been replaced or deleted since.
     updated_at: datetime
 
 
@@ -81,7 +72,7 @@ class TicketPage:
     """The whole page. `last_seq` is the thread's newest number when it was read; runs are oldest first.
 
     `past` holds the customer's newest other tickets, of `past_total`. `seen` is what an approval compares.
-    version: int
+    `gone_sources` are documents that the newest draft cites and that have been replaced or deleted since.
     """
 
     ticket_id: UUID
@@ -96,11 +87,11 @@ class TicketPage:
     category: str | None
     category_by_ai: bool
     confidence: float | None
+    version: int
     created_at: datetime
     escalated_at: datetime | None
     escalation_reason: str | None
     last_customer_message_id: UUID | None
-    gone_sources: frozenset[UUID]
     last_reply_id: UUID | None
     customer: CustomerView
     messages: tuple[MessageView, ...]
@@ -109,6 +100,7 @@ class TicketPage:
     past_total: int
     composer: ComposerView | None
     seen: Seen | None
+    gone_sources: frozenset[UUID]
 
     @property
     def run(self) -> RunView | None:
@@ -116,23 +108,17 @@ class TicketPage:
         return self.runs[-1] if self.runs else None
 
     @property
-    def history(self) -> tuple[HistoryItem, ...]:
-        """Messages and earlier runs as they came. The newest run and its reply are left out: the page has a place."""
+    def history(self) -> tuple[MessageView, ...]:
+        """Messages as they came. The reply of the newest run is left out: the page has a place for it."""
         shown_below = self.run.reply.artifact_id if self.run and self.run.reply else None
-        said = [
-            HistoryItem(message.at, message=message)
-            for message in self.messages
-            if shown_below is None or message.artifact_id != shown_below
-        ]
-        earlier = [HistoryItem(run.created_at, run=run) for run in self.runs[:-1]]
-        return tuple(sorted([*said, *earlier], key=lambda item: item.at))
+        return tuple(m for m in self.messages if shown_below is None or m.artifact_id != shown_below)
 
     @property
-    @property
-    def class_by_ai(self) -> bool:
-        """Whether something of the ticket's class is the agent's word alone."""
-        return self.priority_by_ai or self.category_by_ai
+    def classification(self) -> Classification | None:
+        """The class that the agent found last; a run that starts over keeps that of the run before it."""
+        return next((run.classification for run in reversed(self.runs) if run.classification), None)
 
+    @property
     def phase(self) -> Phase:
         """What the page is about at the moment."""
         run = self.run
@@ -141,6 +127,11 @@ class TicketPage:
         if run.status == RunStatus.COMPLETED:
             return _sent_phase(run.reply)
         return _PHASES[RunStatus(run.status)]
+
+    @property
+    def class_by_ai(self) -> bool:
+        """Whether something of the ticket's class is the agent's word alone."""
+        return self.priority_by_ai or self.category_by_ai
 
     @property
     def open(self) -> bool:

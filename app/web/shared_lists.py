@@ -56,17 +56,18 @@ class Reading:
         return partial("#rail-views", views)
 
     def rows(self, ticket_ids: Collection[UUID]) -> str:
-        """Return the rows of these tickets, each a region of its own; a ticket that the list does not show has none.
+        """Return the rows of these tickets, each a region of its own, whether or not the list still shows them.
 
-        Rows beyond the first stretch are looked up: a page may have loaded them, and htmx drops those that it has not.
+        Rows beyond the first stretch are looked up: a page may have loaded them, holds its list back, or has the open
+        ticket on top of it. htmx drops those that it has not.
         """
         new = [ticket_id for ticket_id in ticket_ids if ticket_id not in self._rows]
         if new:
             self._render([self._by_id[ticket_id] for ticket_id in new if ticket_id in self._by_id])
-            beyond = [ticket_id for ticket_id in new if ticket_id not in self._by_id] if self._page.after else []
+            beyond = [ticket_id for ticket_id in new if ticket_id not in self._by_id]
             if beyond:
                 with self._sessions() as session:
-                    self._render(inbox_rows(session, self._shown, beyond))
+                    self._render(inbox_rows(session, InboxFilter(time_zone=self._shown.time_zone), beyond))
             self._rows |= {ticket_id: "" for ticket_id in new if ticket_id not in self._rows}
         return "".join(self._rows[ticket_id] for ticket_id in ticket_ids)
 
@@ -168,7 +169,7 @@ class InboxRegions:
 
     def _difference(self, reading: Reading) -> str:
         if reading.digest != self._seen if self._reread else reading.places != self._places:
-            return reading.whole
+            return reading.whole + reading.rows(self._changed - reading.places.keys())
         return reading.rows(self._changed) + reading.counts if self._changed else ""
 
     def _with_selection(self, markup: str) -> str:

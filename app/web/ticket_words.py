@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 
 from flask_babel import get_timezone, ngettext, to_user_timezone
 from markupsafe import Markup
@@ -12,7 +13,7 @@ from app.agent.ports import PLANNING
 from app.agent.values import Classification, SearchResult, Sufficiency
 from app.clock import now
 from app.guard.lint import FindingKind
-from app.httpkit.language import clock, day, gettext
+from app.httpkit.language import clock, day, gettext, seconds
 from app.msgids import msgid
 from app.review.inbox_state import Status
 from app.review.run_view import DraftView, RunView, StepView
@@ -98,6 +99,7 @@ _MARK = {
     Phase.IDLE: Status.PENDING,
 }
 _METER_WIDTH = 40
+_WORTH_A_FIGURE = timedelta(seconds=0.1)
 
 
 def mark(page: TicketPage) -> labels.Mark:
@@ -163,6 +165,22 @@ def as_data(findings: Iterable[BrowserFinding]) -> list[dict[str, object]]:
 def maker(run: RunView) -> str:
     """Return what a draft was made by: the model's name, or offline mode."""
     return run.model or gettext("Offline mode")
+
+
+def steps_done(run: RunView) -> str:
+    """Return the names of the steps that a run has done itself, in their order, each once."""
+    names = dict.fromkeys(skill_name(step) for step in run.steps if step.skill in SKILL and step.state == "done")
+    return gettext(", ").join(names)
+
+
+def took(run: RunView) -> str:
+    """Return how long the steps of a run took; empty when that is too short to be worth a figure."""
+    return lasted(run.worked) if run.worked else ""
+
+
+def lasted(duration: timedelta) -> str:
+    """Return how long something took; empty when that is too short to be worth a figure."""
+    return seconds(duration) if duration >= _WORTH_A_FIGURE else ""
 
 
 def escalation(page: TicketPage) -> str:
@@ -251,6 +269,9 @@ def run_words(page: TicketPage, run: RunView) -> str:
     if run.status == RunStatus.CANCELLED:
         return _by(run, msgid("%(who)s stopped the draft"), msgid("The draft was stopped"))
     if run.status == RunStatus.SUPERSEDED:
+        after = next((later for before, later in pairwise(page.runs) if before is run), None)
+        if after and after.manual:
+            return _by(run, msgid("%(who)s chose to write the reply"), msgid("A person chose to write the reply"))
         return _by(run, msgid("%(who)s started over; this draft was set aside"), msgid("This draft was set aside"))
     if run.manual:
         return _by(run, msgid("%(who)s writes without AI"), msgid("Written without AI"))

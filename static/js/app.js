@@ -111,11 +111,13 @@
     }
     const hit = (selector) => event.target.closest(selector);
     if (hit("[data-find] > summary")) setTimeout(() => hit("[data-find]").querySelector("input").focus());
+    if (hit("[data-show-keys]")) document.getElementById("keys").showModal();
     const theme = hit("[data-theme-choice]");
     if (theme) chooseTheme(theme.dataset.themeChoice);
     if (hit("[data-toast-close]")) hit("[data-toast]").remove();
     const drawer = hit("[data-drawer]");
-    if (drawer) document.getElementById(drawer.dataset.drawer)?.classList.toggle("is-open");
+    if (hit("[data-close-drawer]")) hit(".side").classList.remove("is-open");
+    else if (drawer) document.getElementById(drawer.dataset.drawer)?.classList.toggle("is-open");
     else if (!hit(".side")) all(".side.is-open").forEach((side) => side.classList.remove("is-open"));
     const demo = hit("[data-demo] [data-username]");
     if (demo) {
@@ -146,6 +148,7 @@
     if (document.querySelector("dialog[open]")) return;
     if (event.key === "j") step(1);
     else if (event.key === "k") step(-1);
+    else if (event.key === "?") document.getElementById("keys")?.showModal();
     else if (event.key === "/") {
       const folded = all("[data-find]").find((menu) => menu.offsetParent);
       if (folded) folded.open = true;

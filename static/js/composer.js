@@ -80,13 +80,14 @@
     }
 
     approve() {
-      if (this.blocked) this.showFinding(0);
+      if (this.form.dataset.held) document.querySelector("#held:not([hidden]) button, #notice button")?.focus();
+      else if (this.blocked) this.showFinding(0);
       else this.form.requestSubmit();
     }
 
     /* Runs before htmx sees the submit: a text with findings never leaves, a second submit neither. */
     submit(event) {
-      if (this.blocked || this.form.dataset.sending) {
+      if (this.blocked || this.form.dataset.held || this.form.dataset.sending) {
         event.preventDefault();
         event.stopImmediatePropagation();
         if (this.blocked) this.showFinding(0);
@@ -120,6 +121,15 @@
       this.area.focus();
       this.area.setSelectionRange(found.start, found.end);
       this.mirror.querySelector(".finding")?.scrollIntoView({ block: "center" });
+    }
+
+    /* The first claim that has no source. */
+    showOpen() {
+      const span = this.spans.find(({ mark }) => mark === "open");
+      if (!span) return;
+      this.area.focus();
+      this.area.setSelectionRange(span.start, span.end);
+      this.mirror.querySelector(".unsupported")?.scrollIntoView({ block: "center" });
     }
 
     deleteFinding(index) {

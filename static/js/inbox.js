@@ -1,5 +1,5 @@
 /* The ticket list: rows change in place; a list that changed is not swapped under somebody's hand but offered.
-   The list keeps its scroll position from page to page. */
+   The list keeps its scroll position from page to page, and the row of the open ticket through every swap. */
 (() => {
   "use strict";
 
@@ -21,19 +21,71 @@
     bar.hidden = false;
   }
 
+  /* Only the order waits behind the bar. What a row says is always of now: the element stays where it is, and with it
+     focus and the pointer above it. */
+  function refreshRows(fragment) {
+    for (const fresh of fragment.querySelectorAll("[data-row]")) {
+      const row = document.getElementById(fresh.id);
+      if (!row || row.innerHTML === fresh.innerHTML) continue;
+      row.className = fresh.className;
+      row.replaceChildren(...fresh.cloneNode(true).childNodes);
+    }
+  }
+
+  /* A list that is swapped in knows nothing of the open ticket: its row is marked, or stands on top of the list. */
+  function keepOpenRow(element, fragment, tasks) {
+    const open = element.querySelector("[data-row][aria-current]");
+    if (!open) return;
+    const fresh = fragment.querySelector(`#${CSS.escape(open.id)}`);
+    if (fresh) fresh.setAttribute("aria-current", "true");
+    else pin(fragment.querySelector("[data-pinned]"), newest(open, tasks).cloneNode(true));
+  }
+
+  /* What comes along for a row would be swapped into the one that leaves with the old list. */
+  function newest(row, tasks) {
+    return tasks.find(({ target }) => target?.id === row.id)?.fragment?.querySelector("[data-row]") ?? row;
+  }
+
+  function pin(place, row) {
+    if (!place) return;
+    row.setAttribute("aria-current", "true");
+    place.append(row);
+    place.hidden = false;
+  }
+
+  /* Further rows may bring the one that stands on top: it is shown where it belongs, once. */
+  function unpin(element) {
+    const pinned = element.querySelector("[data-pinned] [data-row]");
+    const same = pinned && [...element.querySelectorAll("[data-row]")].find((row) => row !== pinned && row.id === pinned.id);
+    if (!same) return;
+    same.setAttribute("aria-current", "true");
+    pinned.parentElement.hidden = true;
+    pinned.remove();
+  }
+
   /* A list that comes by the stream. One that the person asked for (the bar, a filter) is always swapped. */
   document.addEventListener("htmx:before:swap", (event) => {
     const { ctx, tasks } = event.detail;
     const element = list();
-    if (!element || ctx.sourceElement?.closest?.("#inbox-list")) return;
+    if (!element) return;
+    const asked = Boolean(ctx.sourceElement?.closest?.("#inbox-list"));
     for (let at = tasks.length - 1; at >= 0; at -= 1) {
-      if (tasks[at].target !== element || !inUse(element)) continue;
-      offer(element, tasks[at].fragment);
+      const { target, fragment } = tasks[at];
+      if (target !== element || !fragment) continue;
+      if (asked || !inUse(element)) {
+        keepOpenRow(element, fragment, tasks);
+        continue;
+      }
+      refreshRows(fragment);
+      offer(element, fragment);
       tasks.splice(at, 1);
     }
   });
+  document.addEventListener("htmx:after:swap", () => {
+    if (list()) unpin(list());
+  });
 
-  /* The selected row and focus survive a swap: htmx restores focus by id, the server marks the row. */
+  /* The selected row and focus survive a swap: htmx restores focus by id. */
   window.addEventListener("pagehide", () => {
     if (list()) sessionStorage.setItem(key(), String(list().scrollTop));
   });

@@ -47,6 +47,14 @@
     if (!bar || composer()?.form.dataset.sending) return;
     bar.querySelector("[data-words]").textContent = words || "";
     bar.hidden = false;
+    holdActions();
+  };
+
+  /* Another state has come, and the actions are of this one: they wait until the person has looked. Looking swaps the
+     bar and the editor, which lets go again. */
+  const holdActions = () => {
+    if (byId("actions")) byId("actions").inert = true;
+    if (byId("review")) byId("review").dataset.held = "yes";
   };
 
   const keepOpen = (target, incoming) => {
@@ -59,6 +67,8 @@
   document.addEventListener("htmx:before:swap", (event) => {
     const body = byId("ticket-body");
     atBottom = Boolean(body) && body.scrollHeight - body.scrollTop - body.clientHeight < NEAR_BOTTOM;
+    // htmx carries the attributes of equal ids over; an inline style among them is refused by the CSP
+    for (const pop of document.querySelectorAll(".pop[style]")) pop.removeAttribute("style");
     guard(event);
   });
   document.addEventListener("htmx:after:swap", (event) => {
@@ -77,6 +87,7 @@
   /* A reply that was approved has left the editor; one that was refused stays in it. */
   document.addEventListener("htmx:after:request", (event) => {
     const { ctx } = event.detail;
+    if (ctx.response?.status === 409 && ctx.sourceElement?.matches?.("#review, #actions form")) holdActions();
     if (ctx.sourceElement?.id !== "review") return;
     if (ctx.response.status < 300) {
       composer()?.forget();
@@ -139,10 +150,19 @@
       button.classList.toggle("btn-held", blocked > 0 || empty);
       button.classList.toggle("btn-primary", !blocked && !empty);
       const need = button.querySelector(".need");
-      need.hidden = !blocked;
-      need.textContent = need.dataset.words.replace("{n}", blocked);
+      need.hidden = !blocked && !empty;
+      need.textContent = blocked ? need.dataset.words.replace("{n}", blocked) : need.dataset.empty;
       for (const label of button.querySelectorAll("[data-label]")) {
         label.hidden = label.dataset.label !== (edited ? "edited" : "plain");
+      }
+    }
+    const sum = byId("proof-sum");
+    if (sum) {
+      const state = blocked ? "bad" : open ? "warn" : empty ? "" : "ok";
+      for (const part of sum.querySelectorAll("[data-sum]")) {
+        part.hidden = part.dataset.sum !== state;
+        const words = part.querySelector("[data-words]");
+        if (words) words.textContent = words.dataset.words.replace("{n}", blocked || open);
       }
     }
     const facts = byId("check-facts");
@@ -170,6 +190,10 @@
       if (editor?.text.trim()) editor.approve();
       else editor?.area.focus();
     }
+    const jump = event.target.closest("[data-jump]")?.dataset.jump;
+    if (jump === "bad") composer()?.showFinding(0);
+    else if (jump === "warn") composer()?.showOpen();
+    else if (jump) document.querySelector(jump)?.scrollIntoView({ block: "end", behavior: "smooth" });
     const look = event.target.closest("[data-look]");
     if (look) byId(look.dataset.look)?.classList.toggle("is-diff");
   });
@@ -188,13 +212,14 @@
 
   /* ---------- keys ---------- */
 
+  /* A plain letter opens or focuses and never sends: a hand beside the editor costs nothing. */
   const press = (selector) => {
     const button = document.querySelector(selector);
-    button?.click();
-    return Boolean(button);
+    if (!button || button.closest("[inert]")) return false;
+    button.click();
+    return true;
   };
   const KEYS = {
-    a: () => press("#approve"),
     e: () => { composer()?.area.focus(); return Boolean(composer()); },
     g: () => press('[data-line="line-regenerate"]'),
     u: () => press('[data-line="line-escalate"]'),

@@ -119,6 +119,7 @@ def sign_in(browser: Browser) -> Iterator[SignIn]:
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda said: problems.append(said.text) if "Content Security Policy" in said.text else None)
         page.goto(f"{stack.url}/sign-in")
         page.fill("[name=username]", username)
         page.fill("[name=password]", PASSWORD)

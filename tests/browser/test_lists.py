@@ -6,10 +6,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.ids import new_id
+from app.review import service
+from app.runs.models import RunStatus
 from app.staff.models import Role
 from tests.browser.conftest import SignIn
 from tests.browser.stack import Stack
 from tests.factories import make_ticket
+from tests.review.factories import make_desk
 
 pytestmark = pytest.mark.browser
 
@@ -47,6 +50,32 @@ def test_a_list_in_use_is_offered_and_stays_where_it_is(offline: Stack, sign_in:
     offered.click()
     expect(row_of(page, second.ticket_id)).to_be_visible()
     expect(offered).to_be_hidden()
+
+
+def test_a_row_of_a_list_in_use_says_what_is_now_though_its_place_waits(offline: Stack, sign_in: SignIn) -> None:
+    made = [make_desk(offline.container) for _ in range(3)]
+    page = sign_in(offline).connected()
+    row = row_of(page, made[0].ticket_id)
+    row.hover()
+    order = page.locator("[data-row]").evaluate_all("rows => rows.map((row) => row.id)")
+    with offline.container.transaction() as session:
+        service.cancel_run(session, ticket_id=made[0].ticket_id, run_id=made[0].run_id, staff_id=made[0].staff_id)
+    expect(row).to_contain_text("已停止")
+    assert page.locator("[data-row]").evaluate_all("rows => rows.map((row) => row.id)") == order
+
+
+def test_the_open_ticket_stands_on_top_of_a_list_that_does_not_hold_it(offline: Stack, sign_in: SignIn) -> None:
+    desk = make_desk(offline.container)
+    page = sign_in(offline).page
+    page.goto(f"{offline.url}/tickets/{desk.number}?view=failed")
+    page.wait_for_selector("#live-lost", state="hidden")
+    pinned = page.locator("[data-pinned] [data-row]")
+    expect(pinned).to_have_attribute("aria-current", "true")
+    other = make_desk(offline.container, status=RunStatus.FAILED, draft=False)
+    with offline.container.transaction() as session:  # any event makes the stream look at the list
+        service.cancel_run(session, ticket_id=desk.ticket_id, run_id=desk.run_id, staff_id=desk.staff_id)
+    expect(row_of(page, other.ticket_id)).to_be_visible()
+    expect(pinned).to_have_attribute("aria-current", "true")
 
 
 def test_keys_walk_through_the_list_and_open_a_ticket(offline: Stack, sign_in: SignIn) -> None:

@@ -103,7 +103,9 @@ def test_regenerate_with_a_hint(offline: Stack, sign_in: SignIn) -> None:
     page.keyboard.press("Enter")
     expect(page.locator(".sheet-to")).to_contain_text("语气再软一点")
     expect(page.locator("#reply-text")).to_be_visible()
-    expect(page.locator("#timeline .run-fold")).to_have_count(2)
+    expect(page.locator("#earlier-runs > summary")).to_contain_text("较早1次起草")
+    expect(page.locator("#earlier-runs .run-fold")).to_have_count(1)
+    expect(page.locator("#timeline .verdict")).to_be_visible()
 
 
 def test_an_unanswerable_ticket_goes_to_a_person_who_writes_the_reply(offline: Stack, sign_in: SignIn) -> None:

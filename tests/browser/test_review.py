@@ -83,10 +83,11 @@ def test_two_people_approving_one_is_told_who_was_first(offline: Stack, sign_in:
     expect(theirs.locator("#sent")).to_be_visible()
     expect(mine.locator("#held")).to_contain_text(re.compile(r"lead已先在\d\d:\d\d批准"))
     expect(mine.locator("#reply-text")).to_have_value(DRAFT_TEXT + "我加的一句。")
-    mine.click("#approve")
-    expect(mine.locator("#notice")).to_contain_text(re.compile(r"lead已先在\d\d:\d\d批准"))
+    assert mine.locator("#actions").get_attribute("inert") is not None, "what was decided can't be decided again"
+    mine.locator("#reply-text").press("Control+Enter")
+    expect(mine.locator("#held button")).to_be_focused()
     expect(mine.locator("#reply-text")).to_have_value(DRAFT_TEXT + "我加的一句。")
-    mine.locator("#notice button", has_text="查看现在的内容").click()
+    mine.keyboard.press("Enter")
     expect(mine.locator("#sent")).to_contain_text(DRAFT_TEXT)
     with offline.container.sessions() as session:
         assert len(session.scalars(select(Delivery).where(Delivery.ticket_id == desk.ticket_id)).all()) == 1
@@ -143,6 +144,23 @@ def test_escalate_with_a_reason(offline: Stack, sign_in: SignIn) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#ticket-head .st")).to_have_text("已升级")
     expect(page.locator("#ticket-side")).to_contain_text("涉及用电安全")
+
+
+def test_plain_letters_never_send_and_a_question_mark_shows_the_keys(offline: Stack, sign_in: SignIn) -> None:
+    desk = make_desk(offline.container)
+    page = editor_of(sign_in(offline), desk)
+    for letter in "abcdfhilmnopqrstvwxyz":
+        page.locator("body").press(letter)
+    page.locator("body").press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#keys")).to_be_hidden()
+    expect(page.locator("#reply-text")).to_be_visible()
+    with offline.container.sessions() as session:
+        assert session.scalars(select(Delivery).where(Delivery.ticket_id == desk.ticket_id)).all() == []
+    page.locator("body").press("e")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#sent")).to_be_visible()
 
 
 def test_a_failed_run_can_be_tried_again(offline: Stack, sign_in: SignIn) -> None:

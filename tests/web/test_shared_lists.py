@@ -94,7 +94,10 @@ def test_the_whole_list_is_sent_when_a_ticket(
         run_is(container, made, RunStatus.FAILED)
     sent = changed(regions, clock, made)
     assert 'hx-target="#inbox-list"' in sent
-    assert (f"ticket-row-{made.ticket_id}" in sent) == (change != "leaves")
+    listed = sent[: sent.index("</hx-partial>")]
+    assert (f"ticket-row-{made.ticket_id}" in listed) == (change != "leaves")
+    # for a page that holds its list back, or has the ticket open: its row says what is now
+    assert (f'hx-target="#ticket-row-{made.ticket_id}"' in sent) == (change == "leaves")
 
 
 def test_a_row_beyond_the_first_stretch_is_sent_too(container: Container, lists: SharedLists, clock: Clock) -> None:
