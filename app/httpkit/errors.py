@@ -10,7 +10,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.errors import AppError
-from app.httpkit.auth import SignedOut, do_without_staff, refuse_signed_out
+from app.httpkit.auth import SignedOut, current_staff_or_none, do_without_staff, refuse_signed_out
 from app.httpkit.htmx import answer, is_htmx
 from app.httpkit.language import gettext, say
 from app.httpkit.tracing import request_id
@@ -64,7 +64,9 @@ def error_answer(status: int, code: str, words: str, fields: dict[str, str] | No
     if is_htmx():
         return answer(render_template("errors/_toast.html", status=status, words=words), status)
     title = gettext(_TITLES.get(status, _TITLES[500] if status >= 500 else _TITLES[400]))
-    page = render_template("errors/page.html", status=status, title=title, words=words, number=request_id())
+    # 403 comes from our own check of roles: who was refused is known, so is the database, and the rail leads away.
+    template = "errors/inside.html" if status == 403 and current_staff_or_none() else "errors/page.html"
+    page = render_template(template, status=status, title=title, words=words, number=request_id())
     return answer(page, status)
 
 
