@@ -21,7 +21,7 @@ from app.live.job_queue import RUNS
 from app.live.publisher import FEED, thread_stream
 from app.runs.models import Run
 from app.staff.models import ApiToken, Role, Staff
-from app.staff.service import FailureCount, authenticate
+from app.staff.sign_in import FailureCount, authenticate
 from app.staff.tokens import verify_token
 from app.tickets.models import Customer, Thread, Ticket, TicketMessage
 
@@ -70,8 +70,8 @@ def check_people(container: Container) -> None:
     roles = {"agent": Role.AGENT, "lead": Role.SUPERVISOR, "admin": Role.ADMIN}
     for username, role in roles.items():
         failures = FailureCount(container.redis, username, "test")
-        with container.transaction() as session:
-            person = authenticate(session, username=username, password=f"{username}-demo", failures=failures)
+        password = f"{username}-demo"
+        person = authenticate(container.transaction, username=username, password=password, failures=failures)
         assert person.role == role
     with container.transaction() as session:
         holder = verify_token(session, "dd_demo_token")
