@@ -30,17 +30,20 @@ WHOLE_WEIGHT = 0.8
 ACTION_WEIGHT = 0.25
 """What each thing to do at once counts, where a ticket is urgent."""
 
+LEAST_ACTIONS = 2
+"""How many of them make a passage first aid."""
+
 CLEAR_SHARE = 0.15
 """The share of a question's words that a passage must hold to be quoted as an answer to it."""
 
-NEAR_BEST = 0.85
+NEAR_BEST = 0.9
 """How near to the best answer to a question another must come to be quoted, too."""
 
 NEAR_BEST_THERE = 0.75
 """The same for one of a document that is quoted anyway."""
 
-MOST_FURTHER = 2
-"""How many such others are quoted."""
+MOST_FURTHER = 1
+"""How many such others are quoted, at the most."""
 
 LABEL_WEIGHT = 0.2
 """What it counts that the customer names an item of the list in a passage."""
@@ -51,7 +54,7 @@ FOUND_WELL = 0.8
 LETTER_WEIGHT = 0.3
 """What single Chinese characters count beside words: short questions are put in other words than the answers."""
 
-CLEAR_LETTERS = 0.5
+CLEAR_LETTERS = 0.2
 """The share of a question's Chinese characters in a passage from which the question is not called open."""
 
 MAX_PASSAGES = 4
@@ -115,7 +118,7 @@ class Relevance:
         usable = [passage for passage in self._passages if sizes.get(passage.ref)]
         if not usable:
             return Choice((), tuple(range(len(questions))))
-        chosen = [max(usable, key=self._urgency)] if is_urgent else []
+        chosen = self._first_aid(usable) if is_urgent else []
         fits = [{one.ref: self._fit(question, one) for one in usable} for question in questions]
         for question, fit in zip(questions, fits, strict=True):
             best = _best(usable, fit)
@@ -172,14 +175,19 @@ class Relevance:
         return self.share(question, text) >= CLEAR_SHARE
 
     def _touches(self, question: str, passage: Passage) -> bool:
-        """Whether a passage answers a question, or at least speaks of it in single characters that count."""
+        """Whether a passage answers a question, or at least holds its kind of answer or enough of its characters."""
         if self._answers(question, passage):
             return True
-        return not wants_kind(question) and self._letter_share(question, passage.text) >= CLEAR_LETTERS
+        if wants_kind(question):
+            return has_wanted_kind(question, passage.text)
+        text = f"{passage.doc_title}\n{passage.heading}\n{passage.text}"
+        return self._letter_share(question, text) >= CLEAR_LETTERS
 
-    def _urgency(self, passage: Passage) -> float:
-        actions = {found.lower() for found in _ACTIONS.findall(passage.text)}
-        return self._fit(self._whole, passage) + ACTION_WEIGHT * len(actions)
+    def _first_aid(self, usable: Sequence[Passage]) -> list[Passage]:
+        """Return the passage that says best what to do at once, if one says more than to call somebody."""
+        actions = {one.ref: len({found.lower() for found in _ACTIONS.findall(one.text)}) for one in usable}
+        first = max(usable, key=lambda one: self._fit(self._whole, one) + ACTION_WEIGHT * actions[one.ref])
+        return [first] if actions[first.ref] >= LEAST_ACTIONS else []
 
     def _fit(self, question: str, passage: Passage) -> float:
         named = f"{passage.doc_title}\n{passage.heading}"
