@@ -93,7 +93,9 @@ def _compose(observation: Observation) -> _Composed:
     sizes = {ref: sum(len(quote.text) for quote in quotes) for ref, quotes in picked.items()}
     choice = relevance.choose(sought, sizes, _LENGTHS[wish.length], is_urgent=_is_urgent(observation))
     unanswered = tuple(at - len(sought) + len(asked) for at in choice.unanswered if at >= len(sought) - len(asked))
-    if not choice.passages or _lacks_figure(asked, unanswered):
+    figure_is_open = any(wants_figure(asked[at]) for at in unanswered)
+    is_answered = any(relevance.answers(question, one) for question in asked for one in choice.passages)
+    if not choice.passages or (figure_is_open and not is_answered):
         raise Escalation(NOT_COVERED)
     frame = frame_for(whole)
     opening = greeting(frame, ticket.customer_name)
@@ -102,11 +104,6 @@ def _compose(observation: Observation) -> _Composed:
         sentences.append(Sentence(text=_lead(frame, passage, choice.passages), refs=()))
         sentences += _quoted(picked[passage.ref], passage.ref)
     return _Composed((*sentences, Sentence(text=frame.closing, refs=())), unanswered)
-
-
-def _lacks_figure(asked: Sequence[str], unanswered: Sequence[int]) -> bool:
-    """Whether a figure is asked for, and neither it nor anything else that is asked was found."""
-    return len(unanswered) == len(asked) and any(wants_figure(question) for question in asked)
 
 
 def _is_urgent(observation: Observation) -> bool:

@@ -122,7 +122,7 @@ class Relevance:
         fits = [{one.ref: self._fit(question, one) for one in usable} for question in questions]
         for question, fit in zip(questions, fits, strict=True):
             best = _best(usable, fit)
-            if best not in chosen and self._answers(question, best):
+            if best not in chosen and self.answers(question, best):
                 chosen.append(best)
         chosen = chosen or [max(usable, key=lambda one: self._fit(self._whole, one))]
         for question, fit in zip(questions, fits, strict=True):
@@ -139,7 +139,7 @@ class Relevance:
         self, question: str, fit: Mapping[str, float], chosen: Sequence[Passage], usable: Sequence[Passage]
     ) -> list[Passage]:
         """Return the passage that the search found for a question whose words stand nowhere, or for a mere report."""
-        if question != self._whole and any(self._answers(question, one) for one in chosen):
+        if question != self._whole and any(self.answers(question, one) for one in chosen):
             return []
         documents = {passage.doc_id for passage in chosen}
         others = [one for one in usable if one not in chosen and one.doc_id in documents]
@@ -160,11 +160,11 @@ class Relevance:
             top = max(fit.values())
             for one in others:
                 least = NEAR_BEST_THERE if one.doc_id in documents else NEAR_BEST
-                if fit[one.ref] >= least * top and self._answers(question, one):
+                if fit[one.ref] >= least * top and self.answers(question, one):
                     near[one.ref] = max(near.get(one.ref, 0.0), fit[one.ref])
         return sorted((one for one in others if one.ref in near), key=lambda one: -near[one.ref])[:MOST_FURTHER]
 
-    def _answers(self, question: str, passage: Passage) -> bool:
+    def answers(self, question: str, passage: Passage) -> bool:
         """Whether a passage holds enough of a question's words, and what kind of answer it wants, if any."""
         text = f"{passage.heading}\n{passage.text}"
         if not any(self.share(self._whole, one.text) for one in self._passages):
@@ -176,7 +176,7 @@ class Relevance:
 
     def _touches(self, question: str, passage: Passage) -> bool:
         """Whether a passage answers a question, or at least holds its kind of answer or enough of its characters."""
-        if self._answers(question, passage):
+        if self.answers(question, passage):
             return True
         if wants_kind(question):
             return has_wanted_kind(question, passage.text)
