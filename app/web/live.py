@@ -135,7 +135,7 @@ class _Page:
             return ""
         if batch.reread:
             self._inbox.note(batch.heard)
-        elif batch.hints:
+        if batch.hints:
             self._inbox.note(batch.heard, {hint.ticket_id for hint in batch.hints})
         return self._inbox.news()
 
