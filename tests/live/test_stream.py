@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app.bootstrap import Container
+from app.clock import monotonic
 from app.httpkit.sse import frame, last_event_id
 from app.live.publisher import draft_channel
 from app.runs.models import EventType, RunStatus
@@ -17,6 +18,8 @@ from tests.conftest import Login
 from tests.factories import make_ticket
 from tests.live.conftest import Happen
 from tests.review.factories import Desk, make_desk
+
+LIMIT_S = 20
 
 
 @pytest.fixture
@@ -39,8 +42,10 @@ class Stream:
         self._chunks = iter(self.answer.response)
 
     def frame(self) -> str:
-        """Return the next frame that is not a heartbeat."""
+        """Return the next frame that is not a heartbeat; fail when nothing comes but heartbeats."""
+        ends_at = monotonic() + LIMIT_S
         for chunk in self._chunks:
+            assert monotonic() < ends_at, f"no frame within {LIMIT_S} s"
             text = chunk if isinstance(chunk, str) else chunk.decode()
             if not text.startswith(":"):
                 return text
