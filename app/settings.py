@@ -53,7 +53,17 @@ class Settings(BaseSettings):
     max_steps: int = Field(5, ge=3, le=20, description="steps that a run may take")
     run_timeout_ms: int = Field(120_000, ge=1_000, description="limit of one run, milliseconds")
     skill_timeout_s: float = Field(60.0, gt=0, description="limit of one skill, seconds")
+    timeout_retries: int = Field(1, ge=0, le=5, description="times that a run that timed out is retried by itself")
+    stale_runs: Literal["mark_failed", "retry"] = Field(
+        "mark_failed", description="what becomes of a run whose worker died; retry: a new run takes over where it can"
+    )
+    max_deaths: int = Field(3, ge=1, le=20, description="deaths of its worker after which a run is set aside")
     worker_lanes: int = Field(12, ge=1, le=64, description="runs that one worker process drives at a time")
+
+    # --- messages -------------------------------------------------------------------------------
+    message_window_s: float = Field(3.0, ge=0, le=600, description="messages within so many seconds are one run's")
+    message_wait_max_s: float = Field(15.0, ge=0, le=3600, description="longest wait for further messages, seconds")
+    reopen_days: int = Field(14, ge=0, description="days in which a message reopens a closed ticket; then a new one")
 
     # --- retrieval ------------------------------------------------------------------------------
     retrieval_fusion: Literal["minmax", "rrf"] = Field("minmax", description="how both result lists are joined")

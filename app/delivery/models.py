@@ -15,6 +15,7 @@ class DeliveryState(StrEnum):
     """How far a reply is on its way out. `unknown` waits for a person and is never sent again by itself."""
 
     HELD = "held"
+    RECALLED = "recalled"
     SENDING = "sending"
     SENT = "sent"
     FAILED = "failed"

@@ -18,4 +18,8 @@ class IntakeKey(Base):
     digest: Mapped[str]
     # Checked at the commit: the key is taken before the ticket is made.
     ticket_id: Mapped[UUID] = mapped_column(ForeignKey("tickets.id", deferrable=True, initially="DEFERRED"))
+    # The message that arrived under this key, None for a ticket's first one.
+    message_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("ticket_messages.id", deferrable=True, initially="DEFERRED")
+    )
     created_at: Mapped[CreatedAt]

@@ -19,7 +19,7 @@ from app.review.models import ApprovalKey, ComposerDraft
 from app.review.reply import NOTE_MAX, REPLY_MAX, SentReply, check_rules, keep_reply, reply_text
 from app.runs.events import NewEvent, lock_thread
 from app.runs.lifecycle import RunMoved, RunPlan, active_run, create_run, latest_run, move_run, sources
-from app.runs.models import Artifact, EventType, Run, RunStatus
+from app.runs.models import Artifact, EventType, Run, RunOrigin, RunStatus
 from app.staff import audit
 from app.tickets.models import DONE, Customer, Thread, Ticket
 from app.tickets.text import has_controls, normal_form
@@ -84,7 +84,10 @@ def regenerate(
     thread = lock_thread(session, ticket_id)
     ticket = _open_ticket(session, ticket_id)
     old = _give_way(session, thread, staff_id, "regenerated", run_id)
-    run = create_run(session, thread, ticket, replace(plan, hint=wish, retry_from=old.id, started_by=staff_id))
+    new = replace(plan, hint=wish, retry_from=old.id, started_by=staff_id, origin=RunOrigin.REGENERATE)
+    if old.status == RunStatus.FAILED:
+        new = replace(new, origin=RunOrigin.RETRY, deaths=old.deaths)
+    run = create_run(session, thread, ticket, new)
     _audit(session, "draft_regenerated", staff_id, run, retry_from=str(old.id), hint=wish is not None)
     return run.id
 
@@ -102,7 +105,15 @@ def start_manual(
     if active is not None and active.planner == "manual":
         return active.id
     old = _give_way(session, thread, staff_id, "manual", run_id)
-    manual = replace(plan, planner="manual", model=None, hint=None, retry_from=old.id, started_by=staff_id)
+    manual = replace(
+        plan,
+        planner="manual",
+        model=None,
+        hint=None,
+        retry_from=old.id,
+        started_by=staff_id,
+        origin=RunOrigin.MANUAL,
+    )
     run = create_run(session, thread, ticket, manual)
     _audit(session, "manual_started", staff_id, run, retry_from=str(old.id))
     return run.id

@@ -7,8 +7,8 @@ guarded statements in `ledger.py`, built from the same table.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal
+from datetime import datetime, timedelta
+from typing import Any, Literal
 from uuid import UUID
 
 from sqlalchemy import func, select, update
@@ -18,7 +18,7 @@ from app.db.signals import JobName, signals
 from app.errors import Conflict, NotFound
 from app.ids import new_id
 from app.runs.events import NewEvent, append_events
-from app.runs.models import ACTIVE, EventType, Run, RunStatus, Step
+from app.runs.models import ACTIVE, EventType, Run, RunOrigin, RunStatus, Step
 from app.tickets.models import Thread, Ticket
 
 S = RunStatus
@@ -59,7 +59,8 @@ class RunMoved(Conflict):
 class RunPlan:
     """How a new run is to go: limits from the settings, origin from the caller.
 
-    `status` is created, or waiting_for_review for a reply that a person writes (planner `manual`).
+    A run of planner `manual`, a reply that a person writes, waits for review from its start. `wait_s` is how long it must
+    not be claimed yet, in seconds; `deaths` and `auto_retries` are carried over from the run it retries.
     """
 
     planner: Literal["model", "rule", "manual"]
@@ -69,6 +70,10 @@ class RunPlan:
     hint: str | None = None
     retry_from: UUID | None = None
     started_by: UUID | None = None
+    origin: RunOrigin = RunOrigin.TICKET
+    wait_s: float = 0.0
+    deaths: int = 0
+    auto_retries: int = 0
 
 
 def active_run(session: Session, thread_id: UUID) -> Run | None:
@@ -82,7 +87,8 @@ def latest_run(session: Session, thread_id: UUID) -> Run | None:
 
 
 def create_run(session: Session, thread: Thread, ticket: Ticket, plan: RunPlan) -> Run:
-    """Create the thread's next run with its run_created event; a worker is told after the commit.
+    """Create the thread's next run with its run_created event; a worker is told after the commit, or by the sweep
+    when it is due.
 
     The thread must be locked or new, and have no active run (the partial unique index refuses a second one).
     """
@@ -92,6 +98,7 @@ def create_run(session: Session, thread: Thread, ticket: Ticket, plan: RunPlan) 
         thread_id=thread.id,
         ticket_id=ticket.id,
         status=S.WAITING_FOR_REVIEW if manual else S.CREATED,
+        origin=plan.origin,
         planner=plan.planner,
         max_steps=plan.max_steps,
         timeout_ms=plan.timeout_ms,
@@ -99,12 +106,16 @@ def create_run(session: Session, thread: Thread, ticket: Ticket, plan: RunPlan) 
         hint=plan.hint,
         retry_from=plan.retry_from,
         last_customer_message_id=ticket.last_customer_message_id,
+        not_before=func.now() + timedelta(seconds=plan.wait_s) if plan.wait_s else None,
+        deaths=plan.deaths,
+        auto_retries=plan.auto_retries,
         moved_by=plan.started_by,
     )
     session.add(run)
     session.flush()
-    append_events(session, thread, [NewEvent(EventType.RUN_CREATED, run.id, {"planner": plan.planner})])
-    if not manual:
+    facts = {"planner": plan.planner, "origin": plan.origin.value}
+    append_events(session, thread, [NewEvent(EventType.RUN_CREATED, run.id, facts)])
+    if not manual and not plan.wait_s:
         signals(session).jobs.append((JobName.EXECUTE_RUN, run.id))
     return run
 
@@ -119,6 +130,7 @@ def move_run(
     by: UUID | None = None,
     error_code: str | None = None,
     error_message: str | None = None,
+    error_detail: Mapping[str, Any] | None = None,
 ) -> Run:
     """Move a run of a locked thread to `target` and append `events`; returns the run as it is now.
 
@@ -135,6 +147,7 @@ def move_run(
             moved_at=func.now(),
             error_code=error_code,
             error_message=error_message,
+            error_detail=error_detail,
             ended_at=func.now() if final else None,
             lease_until=None,
         )

@@ -35,6 +35,18 @@ ACTIVE = (
 _ACTIVE_SQL = "status IN ({})".format(", ".join(f"'{s}'" for s in ACTIVE))
 
 
+class RunOrigin(StrEnum):
+    """Why a run was made."""
+
+    TICKET = "ticket"
+    MESSAGE = "message"
+    REGENERATE = "regenerate"
+    MANUAL = "manual"
+    RETRY = "retry"
+    TIMED_OUT = "timed_out"
+    WORKER_LOST = "worker_lost"
+
+
 class ArtifactType(StrEnum):
     """What a run can make."""
 
@@ -49,6 +61,7 @@ class EventType(StrEnum):
 
     RUN_CREATED = "run_created"
     RUN_STARTED = "run_started"
+    RUN_RETRYING = "run_retrying"
     STEP_STARTED = "step_started"
     STEP_COMPLETED = "step_completed"
     STEP_FAILED = "step_failed"
@@ -60,16 +73,21 @@ class EventType(StrEnum):
     RUN_CANCELLED = "run_cancelled"
     RUN_SUPERSEDED = "run_superseded"
     REPLY_APPROVED = "reply_approved"
+    REPLY_RECALLED = "reply_recalled"
     REPLY_SENT = "reply_sent"
     REPLY_FAILED = "reply_failed"
+    MESSAGE_RECEIVED = "message_received"
     TICKET_CHANGED = "ticket_changed"
+    TICKET_MOVED = "ticket_moved"
 
 
 class Run(Base):
     """One execution on a thread. At most one is active a thread (partial unique index).
 
     `fence` grows with each claim and every later write carries it; `lease_until` is when the owner is taken for dead.
-    Costs are in millionths of the currency unit, `timeout_ms` in milliseconds.
+    No worker may claim it before `not_before`. `deaths` (workers that died with it) and `auto_retries` are carried along
+    retries; a failed run is retried by itself at `retry_at`. `error_detail` holds the small facts that the places in
+    `error_message` are filled from. Costs are in millionths of the currency unit, `timeout_ms` in milliseconds.
     """
 
     __tablename__ = "runs"
@@ -78,12 +96,15 @@ class Run(Base):
         Index("ix_runs_thread_id", "thread_id", "id"),
         Index("ix_runs_lease", "lease_until", postgresql_where=text("status = 'running'")),
         Index("ix_runs_unclaimed", "created_at", postgresql_where=text("status IN ('created', 'retrying')")),
+        Index("ix_runs_retry_at", "retry_at", postgresql_where=text("retry_at IS NOT NULL")),
+        Index("ix_runs_set_aside", "id", postgresql_where=text("error_code = 'set_aside'")),
     )
 
     id: Mapped[Key]
     thread_id: Mapped[UUID] = mapped_column(ForeignKey("threads.id"))
     ticket_id: Mapped[UUID] = mapped_column(ForeignKey("tickets.id"))
     status: Mapped[str] = mapped_column(default=RunStatus.CREATED)
+    origin: Mapped[str] = mapped_column(default=RunOrigin.TICKET)
     planner: Mapped[str]
     hint: Mapped[str | None]
     max_steps: Mapped[int]
@@ -95,6 +116,10 @@ class Run(Base):
     tokens_out: Mapped[int] = mapped_column(default=0)
     cost_micro: Mapped[int] = mapped_column(BigInteger, default=0)
     retry_from: Mapped[UUID | None] = mapped_column(ForeignKey("runs.id"))
+    not_before: Mapped[datetime | None]
+    deaths: Mapped[int] = mapped_column(default=0)
+    auto_retries: Mapped[int] = mapped_column(default=0)
+    retry_at: Mapped[datetime | None]
     lease_owner: Mapped[str | None]
     lease_until: Mapped[datetime | None]
     fence: Mapped[int] = mapped_column(default=0)
@@ -103,6 +128,7 @@ class Run(Base):
     moved_at: Mapped[datetime | None]
     error_code: Mapped[str | None]
     error_message: Mapped[str | None]
+    error_detail: Mapped[dict[str, Any] | None]
     created_at: Mapped[CreatedAt]
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]

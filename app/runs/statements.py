@@ -42,7 +42,8 @@ _PAID = """tokens_in = runs.tokens_in + %(tokens_in)s, tokens_out = runs.tokens_
 CLAIM = """
 WITH r AS (
     SELECT thread_id FROM runs
-     WHERE id = %(run)s AND (status = ANY(%(from)s::text[]) OR status = 'running' AND lease_owner = %(owner)s)
+     WHERE id = %(run)s AND (status = ANY(%(from)s::text[]) AND coalesce(not_before, now()) <= now()
+                              OR status = 'running' AND lease_owner = %(owner)s)
   ),
   t AS (
     UPDATE threads SET last_seq = last_seq + 1 FROM r WHERE threads.id = r.thread_id
@@ -56,7 +57,8 @@ WITH r AS (
                     model_planned = CASE WHEN runs.planner = ANY(%(planners)s::text[]) THEN runs.model_planned END
       FROM t, tickets k
      WHERE runs.id = %(run)s AND runs.thread_id = t.id AND k.id = runs.ticket_id
-       AND (runs.status = ANY(%(from)s::text[]) OR runs.status = 'running' AND runs.lease_owner = %(owner)s)
+       AND (runs.status = ANY(%(from)s::text[]) AND coalesce(runs.not_before, now()) <= now()
+            OR runs.status = 'running' AND runs.lease_owner = %(owner)s)
     RETURNING runs.*
   ),
   p AS (

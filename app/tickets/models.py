@@ -52,7 +52,11 @@ class Customer(Base):
 
 
 class Ticket(Base):
-    """One request of a customer. `version` grows with every change that a page may have missed."""
+    """One request of a customer. `version` grows with every change that a page may have missed.
+
+    `reply_crossed_at` is set while the newest message crossed with a reply that was already leaving; `follow_up_of` is
+    the closed ticket that this one goes on from.
+    """
 
     __tablename__ = "tickets"
     __table_args__ = (
@@ -82,6 +86,8 @@ class Ticket(Base):
     last_customer_message_id: Mapped[UUID | None]
     last_customer_message_at: Mapped[datetime] = mapped_column(server_default=func.now())
     last_reply_id: Mapped[UUID | None]
+    reply_crossed_at: Mapped[datetime | None]
+    follow_up_of: Mapped[UUID | None] = mapped_column(ForeignKey("tickets.id"))
     version: Mapped[int] = mapped_column(default=1)
     created_at: Mapped[CreatedAt]
     resolved_at: Mapped[datetime | None]
