@@ -59,8 +59,8 @@ class RunMoved(Conflict):
 class RunPlan:
     """How a new run is to go: limits from the settings, origin from the caller.
 
-    A run of planner `manual`, a reply that a person writes, waits for review from its start. `wait_s` is how long it must
-    not be claimed yet, in seconds; `deaths` and `auto_retries` are carried over from the run it retries.
+    A run of planner `manual`, a reply that a person writes, waits for review from its start. No worker may claim a run
+    for its first `wait_s` seconds; `deaths` and `auto_retries` are carried over from the run that it retries.
     """
 
     planner: Literal["model", "rule", "manual"]

@@ -85,7 +85,7 @@ class Run(Base):
     """One execution on a thread. At most one is active a thread (partial unique index).
 
     `fence` grows with each claim and every later write carries it; `lease_until` is when the owner is taken for dead.
-    No worker may claim it before `not_before`. `deaths` (workers that died with it) and `auto_retries` are carried along
+    No worker may claim it before `not_before`. `deaths` (of workers that had it) and `auto_retries` are carried along
     retries; a failed run is retried by itself at `retry_at`. `error_detail` holds the small facts that the places in
     `error_message` are filled from. Costs are in millionths of the currency unit, `timeout_ms` in milliseconds.
     """
