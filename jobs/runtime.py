@@ -90,6 +90,7 @@ class RunRuntime:
             self._held,
             owner=f"{socket.gethostname()}:{os.getpid()}:{new_id()}",
             skill_timeout_s=settings.skill_timeout_s,
+            timeout_retries=settings.timeout_retries,
             handed_back=self._handed_back.append,
         )
         helpers = (self._publisher.run, StopSubscriber(self._listening, self._held.stop).run)

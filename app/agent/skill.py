@@ -100,12 +100,17 @@ class SkillContext:
 
 
 class Skill(Protocol[P, R]):
-    """One thing that the agent can do. `name` is `<verb>_<noun>`; the model reads `description` and `Params`."""
+    """One thing that the agent can do. `name` is `<verb>_<noun>`; the model reads `description` and `Params`.
+
+    `retry_safe` is True when it may be begun once more after its worker died in the middle of it: a second beginning
+    repeats no effect that others can see.
+    """
 
     name: ClassVar[str]
     description: ClassVar[str]
     level: ClassVar[Level]
     phase: ClassVar[Phase]
+    retry_safe: ClassVar[bool]
     Params: type[BaseModel]
 
     async def run(self, params: P, context: SkillContext) -> R:

@@ -15,7 +15,7 @@ from app.logs import log_context
 from app.msgids import msgid
 from app.runs.journal import RunJournal
 from app.runs.leases import HeldRuns
-from app.runs.ledger import Claimed, Ledger
+from app.runs.ledger import Claimed, Failure, Ledger
 from app.runs.resume import first_observation
 
 log = logging.getLogger(__name__)
@@ -36,14 +36,19 @@ class Executor:
         *,
         owner: str,
         skill_timeout_s: float,
+        timeout_retries: int,
         handed_back: Callable[[UUID], None],
     ) -> None:
-        """`owner` names this process in leases; `handed_back` is told the runs that another process must go on with."""
+        """`owner` names this process in leases; `handed_back` is told the runs that another process must go on with.
+
+        A run that timed out is retried by itself up to `timeout_retries` times.
+        """
         self._ledger = ledger
         self._agent = agent
         self._held = held
         self._owner = owner
         self._skill_timeout_s = skill_timeout_s
+        self._timeout_retries = timeout_retries
         self._handed_back = handed_back
 
     async def execute(self, run_id: UUID) -> None:
@@ -70,17 +75,21 @@ class Executor:
             # The one place that ends a cancelled run's task. Who cancelled the run has written that already.
             await self._leave(claimed, journal, calls)
         except ModelUnavailable as error:
-            await self._fail(journal, calls, "model_unavailable", error.message)
+            await self._fail(journal, calls, Failure("model_unavailable", error.message))
         except TimeoutError:
-            await self._fail(journal, calls, "timed_out", TIMED_OUT)
+            await self._fail(journal, calls, self._timeout(claimed, "timed_out", TIMED_OUT))
         except (psycopg.OperationalError, sqlalchemy.exc.OperationalError):
             log.exception("the run lost the database")
-            await self._fail(journal, calls, "database_away", DATABASE_AWAY)
+            await self._fail(journal, calls, Failure("database_away", DATABASE_AWAY))
         except Exception:
             log.exception("the run failed")
-            await self._fail(journal, calls, "unexpected", UNEXPECTED)
+            await self._fail(journal, calls, Failure("unexpected", UNEXPECTED))
         finally:
             await self._close(journal, calls)
+
+    def _timeout(self, claimed: Claimed, code: str, message: str) -> Failure:
+        """Return the failure of a run that timed out; it is retried by itself unless that was done often enough."""
+        return Failure(code, message, retry=claimed.row["auto_retries"] < self._timeout_retries)
 
     def _start(self, claimed: Claimed) -> Start:
         row = claimed.row
@@ -107,9 +116,9 @@ class Executor:
         else:
             self._handed_back(claimed.run_id)
 
-    async def _fail(self, journal: RunJournal, calls: CallLog, code: str, message: str) -> None:
+    async def _fail(self, journal: RunJournal, calls: CallLog, failure: Failure) -> None:
         try:
-            await journal.failed(code, message, calls)
+            await journal.failed(failure, calls)
         except RunLost:
             log.info("not failed: the run was no longer ours")
         except psycopg.Error as error:

@@ -12,7 +12,7 @@ from app.agent.steps import Continue, DraftReady, Escalate, Outcome
 from app.agent.values import CHECKPOINT_SCHEMA, Classification, Draft, SearchResult
 from app.ids import new_id
 from app.live.draft_stream import DraftStream
-from app.runs.ledger import Claimed, Happened, Ledger, PaidCalls, Params, json_text
+from app.runs.ledger import Claimed, Failure, Happened, Ledger, PaidCalls, Params, json_text
 from app.runs.models import ArtifactType, EventType, RunStatus
 
 _ARTIFACT_OF: dict[type[BaseModel], ArtifactType] = {
@@ -87,19 +87,17 @@ class RunJournal:
         status, reason, following = _consequences(outcome, None)
         await self._ledger.end_run(self._claimed, status, following, self._paid, reason=reason)
 
-    async def failed(self, code: str, message: str, calls: CallLog) -> None:
-        """Record that the run failed; `message` is an English msgid that is safe to show. Raises RunLost."""
+    async def failed(self, failure: Failure, calls: CallLog) -> None:
+        """Record that the run failed. Raises RunLost."""
         self._draft.close()
         self._note(calls)
-        events = [Happened(EventType.RUN_FAILED, {"code": code})]
-        await self._ledger.end_run(
-            self._claimed, RunStatus.FAILED, events, self._paid, error_code=code, error_message=message
-        )
+        await self._ledger.end_run(self._claimed, RunStatus.FAILED, [failure.event], self._paid, failure=failure)
 
     async def handed_back(self, calls: CallLog) -> None:
         """Record that this process stops and another is to go on with the run. Raises RunLost."""
         self._note(calls)
-        await self._ledger.end_run(self._claimed, RunStatus.RETRYING, (), self._paid)
+        events = [Happened(EventType.RUN_RETRYING, {"reason": "worker_stopped"})]
+        await self._ledger.end_run(self._claimed, RunStatus.RETRYING, events, self._paid)
 
     async def close(self, calls: CallLog) -> None:
         """Put calls on record that no transition took along: those of a step that was cut off."""

@@ -34,6 +34,7 @@ CONTENT_LIMIT = 20_000
 """Characters of what the customer wrote that a run may see, the newest."""
 PAST_LIMIT = 3
 """Earlier tickets of the same customer that a run may see, in summary."""
+NO_FAILURE: Params = {"error_code": None, "error_message": None, "error_detail": None, "retry": False}
 _CLAIMABLE = list(sources(RunStatus.RUNNING))
 
 
@@ -60,6 +61,34 @@ class Happened:
 
     type: EventType
     payload: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a run failed: a code, an English msgid for the page, and the small facts that its places are filled from.
+
+    With `retry` the run is due to be retried by itself from now on.
+    """
+
+    code: str
+    message: str
+    detail: Mapping[str, object] | None = None
+    retry: bool = False
+
+    @property
+    def event(self) -> Happened:
+        """The event that says so."""
+        return Happened(EventType.RUN_FAILED, {"code": self.code, **({"retry": True} if self.retry else {})})
+
+    @property
+    def params(self) -> Params:
+        """The parameters that put it on the run's row."""
+        return {
+            "error_code": self.code,
+            "error_message": self.message,
+            "error_detail": None if self.detail is None else json_text(orjson.dumps(self.detail)),
+            "retry": self.retry,
+        }
 
 
 @dataclass(slots=True)
@@ -141,21 +170,19 @@ class Ledger:
         paid: PaidCalls,
         *,
         reason: str | None = None,
-        error_code: str | None = None,
-        error_message: str | None = None,
+        failure: Failure | None = None,
     ) -> None:
         """Move the run to `status` between steps and close what is open of it. Raises RunLost.
 
-        `reason` marks the ticket as escalated; code and message say why a run failed.
+        `reason` marks the ticket as escalated; `failure` says why a run failed.
         """
         _check_move(status)
         params: Params = {
             "status": status,
             "final": status in FINAL,
-            "step_error": error_code or status,
+            "step_error": failure.code if failure else status,
             "reason": reason,
-            "error_code": error_code,
-            "error_message": error_message and error_message.replace("\0", ""),
+            **(failure.params if failure else NO_FAILURE),
         }
         await self._transition(END_RUN, claimed, params, events, paid)
 

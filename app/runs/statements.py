@@ -70,7 +70,7 @@ WITH r AS (
     SELECT t.id, t.last_seq, g.id, 'run_started', jsonb_build_object('planner', g.planner) FROM g, t
   )
 SELECT g.id AS run_id, g.thread_id, g.ticket_id, g.fence, g.planner, g.hint, g.max_steps, g.timeout_ms, g.cur_step,
-       t.last_seq, k.number, k.channel, k.subject, c.name AS customer_name,
+       g.auto_retries, t.last_seq, k.number, k.channel, k.subject, c.name AS customer_name,
        (SELECT right(string_agg(m.body, E'\\n\\n' ORDER BY m.number), %(content_limit)s)
           FROM ticket_messages m WHERE m.ticket_id = k.id AND m.kind = 'customer') AS content,
        (SELECT coalesce(jsonb_agg(to_jsonb(past)), '[]')
@@ -152,6 +152,7 @@ WITH {_THREAD},
   g AS (
     UPDATE runs SET status = %(status)s, {_PAID}, error_code = %(error_code)s::text,
                     error_message = %(error_message)s::text, moved_at = now(), lease_until = NULL,
+                    error_detail = %(error_detail)s::jsonb, retry_at = CASE WHEN %(retry)s THEN now() END,
                     ended_at = CASE WHEN %(final)s THEN now() ELSE runs.ended_at END
       FROM t WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
     RETURNING runs.id, runs.ticket_id

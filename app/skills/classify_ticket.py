@@ -25,6 +25,7 @@ class ClassifyTicket:
     description: ClassVar[str] = "Determine the priority and category of this ticket. Always the first step."
     level: ClassVar[Level] = Level.READ
     phase: ClassVar[Phase] = Phase.CLASSIFY
+    retry_safe: ClassVar[bool] = True
     Params: type[BaseModel] = ClassifyTicketParams
 
     def __init__(self, classifier: Classifier) -> None:

@@ -24,6 +24,7 @@ class DraftReply:
     description: ClassVar[str] = "Write a reply for review from the passages found. Always the last step."
     level: ClassVar[Level] = Level.DRAFT
     phase: ClassVar[Phase] = Phase.DRAFT
+    retry_safe: ClassVar[bool] = True
     Params: type[BaseModel] = DraftReplyParams
 
     def __init__(self, drafter: Drafter) -> None:

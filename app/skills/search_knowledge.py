@@ -29,6 +29,7 @@ class SearchKnowledge:
     )
     level: ClassVar[Level] = Level.READ
     phase: ClassVar[Phase] = Phase.SEARCH
+    retry_safe: ClassVar[bool] = True
     Params: type[BaseModel] = SearchKnowledgeParams
 
     def __init__(self, retriever: Retriever) -> None:

@@ -178,6 +178,8 @@ def test_a_run_that_takes_too_long_fails(container: Container, start_runtime: St
     start_runtime(make_agent(drafter=FixedDrafter(gate=asyncio.Event()))).execute(made.run_id)
     run = run_of(container, made.run_id)
     assert (run.status, run.error_code, run.error_message) == ("failed", "timed_out", TIMED_OUT)
+    assert run.retry_at is not None
+    assert events_of(container, made.thread_id)[-1].payload == {"code": "timed_out", "retry": True}
     assert steps_of(container, made.run_id)[2].error_code == "timed_out"
     assert len(calls_of(container, made.run_id)) == 1
 
