@@ -17,8 +17,6 @@ from itertools import cycle, islice
 from pathlib import Path
 from uuid import UUID
 
-from alembic import command
-from alembic.config import Config
 from redis import Redis
 from sqlalchemy import func, select
 
@@ -27,29 +25,15 @@ from app.clock import monotonic
 from app.demo.loader import load
 from app.demo.tickets import read_tickets
 from app.embedded import EmbeddedServices, ServiceUrls
-from app.ids import new_id
-from app.intake.fields import parse_new_ticket
-from app.intake.service import receive_ticket
 from app.live.publisher import FEED
 from app.runs.models import Run, RunStatus
 from app.settings import ROOT, Settings
+from bench.stage import STUB, migrate, receive, stub_model
 
-STUB = ROOT / "tests" / "support" / "stub_llm.py"
 LIMIT_S = 60
 WARM = 5
 """Tickets before the first that counts: the worker may still be starting."""
 ENDS = (b"draft_ready", b"run_escalated", b"run_failed")
-
-
-@contextmanager
-def stub_model(path: Path) -> Iterator[str]:
-    """Run the stub and yield its base URL."""
-    with subprocess.Popen([sys.executable, str(path)], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield f"http://127.0.0.1:{process.stdout.readline().split()[2]}/v1"
-        finally:
-            process.terminate()
 
 
 @contextmanager
@@ -62,15 +46,6 @@ def worker(environment: Mapping[str, str]) -> Iterator[None]:
             process.terminate()
 
 
-def receive(container: Container, fields: Mapping[str, object]) -> UUID:
-    """Take a ticket in and return its id."""
-    with container.transaction() as session:
-        got = receive_ticket(
-            session, source="bench", key=str(new_id()), new=parse_new_ticket(fields), plan=container.run_plan()
-        )
-    return got.ticket_id
-
-
 def measure(container: Container, runs: int) -> tuple[list[float], int]:
     """Return milliseconds to the draft of each ticket that got one, and how many got none."""
     answerable = [ticket for ticket in read_tickets() if ticket.answerable]
@@ -79,11 +54,8 @@ def measure(container: Container, runs: int) -> tuple[list[float], int]:
         for ticket in islice(cycle(answerable), runs):
             last = feed.xrevrange(FEED, count=1)[0][0]
             started = monotonic()
-            ticket_id = receive(
-                container,
-                {"customer_id": ticket.customer_id, "subject": ticket.subject, "content": ticket.content},
-            )
-            if wait_for_end(feed, last, ticket_id) == b"draft_ready":
+            fields = {"customer_id": ticket.customer_id, "subject": ticket.subject, "content": ticket.content}
+            if wait_for_end(feed, last, receive(container, fields).ticket_id) == b"draft_ready":
                 times.append(1000 * (monotonic() - started))
             else:
                 without += 1
@@ -141,9 +113,7 @@ def main() -> None:
         services = EmbeddedServices(Path(folder))
         stack.callback(services.stop)
         urls = services.start()
-        config = Config(toml_file=ROOT / "pyproject.toml")
-        config.attributes["database_url"] = urls.database_url
-        command.upgrade(config, "head")
+        migrate(urls.database_url)
         bench(urls, "offline", arguments.runs)
         base_url = stack.enter_context(stub_model(arguments.stub))
         bench(urls, "stub", arguments.runs, llm_base_url=base_url, llm_model="stub")
