@@ -98,6 +98,8 @@ class Run(Base):
         Index("ix_runs_unclaimed", "created_at", postgresql_where=text("status IN ('created', 'retrying')")),
         Index("ix_runs_retry_at", "retry_at", postgresql_where=text("retry_at IS NOT NULL")),
         Index("ix_runs_set_aside", "id", postgresql_where=text("error_code = 'set_aside'")),
+        Index("ix_runs_active_status", "status", "id", postgresql_where=text(_ACTIVE_SQL)),
+        Index("ix_runs_failed", "id", postgresql_where=text("status = 'failed'")),
     )
 
     id: Mapped[Key]

@@ -31,10 +31,28 @@ def upgrade() -> None:
     op.add_column("runs", sa.Column("error_detail", postgresql.JSONB()))
     op.create_index("ix_runs_retry_at", "runs", ["retry_at"], postgresql_where=sa.text("retry_at IS NOT NULL"))
     op.create_index("ix_runs_set_aside", "runs", ["id"], postgresql_where=sa.text("error_code = 'set_aside'"))
+    op.create_index(
+        "ix_runs_active_status",
+        "runs",
+        ["status", "id"],
+        postgresql_where=sa.text(
+            "status IN ('created', 'retrying', 'running', 'waiting_for_review', 'waiting_for_escalation')"
+        ),
+    )
+    op.create_index("ix_runs_failed", "runs", ["id"], postgresql_where=sa.text("status = 'failed'"))
 
     op.add_column("tickets", sa.Column("reply_crossed_at", TIME))
     op.add_column("tickets", sa.Column("follow_up_of", sa.Uuid()))
     op.create_foreign_key(op.f("fk_tickets_follow_up_of"), "tickets", "tickets", ["follow_up_of"], ["id"])
+    op.create_index(
+        op.f("ix_tickets_follow_up_of"),
+        "tickets",
+        ["follow_up_of"],
+        postgresql_where=sa.text("follow_up_of IS NOT NULL"),
+    )
+    op.add_column("tickets", sa.Column("moved_by", sa.Uuid()))
+    op.create_foreign_key(op.f("fk_tickets_moved_by"), "tickets", "staff", ["moved_by"], ["id"])
+    op.add_column("tickets", sa.Column("moved_at", TIME))
 
     op.add_column("intake_keys", sa.Column("message_id", sa.Uuid()))
     op.create_foreign_key(
