@@ -7,7 +7,8 @@ from app.knowledge import models as knowledge
 from app.review import models as review
 from app.runs import models as runs
 from app.staff import models as staff
+from app.tickets import composer
 from app.tickets import models as tickets
 
-ROOMS = (delivery, intake, knowledge, review, runs, staff, tickets)
+ROOMS = (composer, delivery, intake, knowledge, review, runs, staff, tickets)
 metadata = Base.metadata

@@ -1,23 +1,11 @@
-"""What a person is typing, and the approvals that were given."""
+"""The approvals that were given."""
 
-from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, func
+from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.base import Base, CreatedAt
-
-
-class ComposerDraft(Base):
-    """Text in a person's editor, saved as they type: per ticket and person, not per run."""
-
-    __tablename__ = "composer_drafts"
-
-    ticket_id: Mapped[UUID] = mapped_column(ForeignKey("tickets.id"), primary_key=True)
-    staff_id: Mapped[UUID] = mapped_column(ForeignKey("staff.id"), primary_key=True)
-    body: Mapped[str]
-    updated_at: Mapped[datetime] = mapped_column(server_default=func.now(), onupdate=func.now())
 
 
 class ApprovalKey(Base):

@@ -15,12 +15,13 @@ from app.delivery.queries import is_leaving
 from app.delivery.service import hold_reply
 from app.errors import Conflict, InvalidInput, NotFound
 from app.review.contract import Seen, check_unchanged, seen_now, sources_in_use, stored_draft
-from app.review.models import ApprovalKey, ComposerDraft
+from app.review.models import ApprovalKey
 from app.review.reply import NOTE_MAX, REPLY_MAX, SentReply, check_rules, keep_reply, reply_text
 from app.runs.events import NewEvent, lock_thread
 from app.runs.lifecycle import RunMoved, RunPlan, active_run, create_run, latest_run, move_run, sources
 from app.runs.models import Artifact, EventType, Run, RunOrigin, RunStatus
 from app.staff import audit
+from app.tickets.composer import ComposerDraft
 from app.tickets.models import DONE, Customer, Thread, Ticket
 from app.tickets.text import has_controls, normal_form
 

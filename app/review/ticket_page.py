@@ -16,11 +16,11 @@ from app.delivery.models import Delivery
 from app.errors import NotFound
 from app.guard.personal_data import mask_name
 from app.review.contract import seen_now, sources_in_use
-from app.review.models import ComposerDraft
 from app.review.run_view import DraftView, ReplyView, RunView, StepView, draft_view, reply_view, step_view
 from app.review.ticket_view import ComposerView, CustomerView, MessageView, PastTicketView, TicketPage
 from app.runs.models import Artifact, ArtifactType, Run, Step
 from app.staff import queries as staff_queries
+from app.tickets.composer import ComposerDraft
 from app.tickets.models import Customer, SetBy, Thread, Ticket, TicketMessage
 
 RUNS_SHOWN = 20

@@ -54,6 +54,7 @@ class Customer(Base):
 class Ticket(Base):
     """One request of a customer. `version` grows with every change that a page may have missed.
 
+    `moved_by` and `moved_at` tell of the last move by `lifecycle`: who, None when no person did it, and when.
     `reply_crossed_at` is set while the newest message crossed with a reply that was already leaving; `follow_up_of` is
     the closed ticket that this one goes on from.
     """
@@ -68,6 +69,7 @@ class Ticket(Base):
             "id",
             postgresql_where=text("status IN ('resolved', 'closed', 'spam')"),
         ),
+        Index("ix_tickets_follow_up_of", "follow_up_of", postgresql_where=text("follow_up_of IS NOT NULL")),
     )
 
     id: Mapped[Key]
@@ -76,6 +78,8 @@ class Ticket(Base):
     channel: Mapped[str]
     subject: Mapped[str]
     status: Mapped[str] = mapped_column(default=TicketStatus.PENDING)
+    moved_by: Mapped[UUID | None] = mapped_column(ForeignKey("staff.id"))
+    moved_at: Mapped[datetime | None]
     priority: Mapped[str | None]
     priority_set_by: Mapped[str | None]
     category: Mapped[str | None]
@@ -94,7 +98,10 @@ class Ticket(Base):
 
 
 class TicketMessage(Base):
-    """What was said, in order: (ticket, number). A reply names the sent artifact that it is."""
+    """What was said, in order: (ticket, number). A reply names the sent artifact that it is.
+
+    `staff_id` is who wrote it; of a customer's message, who wrote down what the customer said.
+    """
 
     __tablename__ = "ticket_messages"
     __table_args__ = (UniqueConstraint("ticket_id", "number"),)

@@ -14,11 +14,11 @@ from app.ids import new_id
 from app.live.job_queue import RUNS
 from app.live.publisher import stop_channel
 from app.review import service
-from app.review.models import ComposerDraft
 from app.review.service import TicketIsDone
 from app.runs.lifecycle import RunMoved
 from app.runs.models import ACTIVE, Event, Run, RunStatus
 from app.staff.models import AuditEntry
+from app.tickets.composer import ComposerDraft
 from app.tickets.models import Ticket
 from tests.factories import make_staff
 from tests.review.factories import DRAFT_TEXT, Desk, make_desk, see

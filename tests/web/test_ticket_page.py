@@ -14,10 +14,10 @@ from app.delivery.models import Delivery, DeliveryState
 from app.ids import new_id
 from app.knowledge.models import DocState, KnowledgeDoc
 from app.review import service
-from app.review.models import ComposerDraft
 from app.review.ticket_page import ticket_page
 from app.runs.models import Run, RunStatus, Step
 from app.staff.models import Role
+from app.tickets.composer import ComposerDraft
 from app.tickets.models import Customer, Ticket
 from app.web.browser_findings import browser_findings
 from app.web.ticket_regions import Region, dirty, editor_of
