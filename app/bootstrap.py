@@ -18,8 +18,10 @@ from app.live.hub import Hub
 from app.live.job_queue import JobQueue
 from app.live.publisher import Publisher
 from app.llm.embedding_socket import make_query_embedder
+from app.runs.fate import StalePolicy
 from app.runs.lifecycle import RunPlan
 from app.settings import Settings
+from app.skills import RETRY_SAFE
 
 REDIS_S = 1.0
 """How long a person may wait for a Redis that hangs. What it was to be told has been committed: the sweeps tell it."""
@@ -73,12 +75,18 @@ class Container:
             started_by=by,
         )
 
+    @property
+    def stale_policy(self) -> StalePolicy:
+        """Return what becomes of runs whose worker died, by the settings of this process."""
+        settings = self.settings
+        return StalePolicy(settings.stale_runs == "retry", settings.max_deaths, RETRY_SAFE)
+
     def _send(self, signals: Signals) -> None:
         self.publisher.publish(signals.events)
         self.publisher.stop_runs(signals.stopped_runs)
         self.publisher.docs_changed(signals.changed_docs)
-        for name, key in signals.jobs:
-            self.queue.enqueue(name, key)
+        for job in signals.jobs:
+            self.queue.enqueue(job)
 
 
 def build_container(settings: Settings) -> Container:

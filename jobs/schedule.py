@@ -15,12 +15,11 @@ from sqlalchemy.exc import OperationalError
 
 from app.bootstrap import Container
 from app.clock import monotonic
-from app.db.signals import JobName
 from app.delivery.service import sweep_due_deliveries
 from app.knowledge.service import resume_stuck_documents
 from app.llm.embedding import embedder_name
 from app.logs import configure_logging
-from app.runs.recovery import enqueue_unclaimed, fail_expired, republish
+from app.runs.recovery import enqueue_due, enqueue_unclaimed, republish, retry_due, sweep
 from jobs.process import container
 
 log = logging.getLogger(__name__)
@@ -36,10 +35,6 @@ class Periodic:
     work: Callable[[Container], object]
 
 
-def _enqueue_unclaimed(parts: Container) -> None:
-    enqueue_unclaimed(parts.transaction, lambda run_id: parts.queue.enqueue(JobName.EXECUTE_RUN, run_id))
-
-
 def _start_due_deliveries(parts: Container) -> None:
     with parts.transaction() as session:
         sweep_due_deliveries(session)
@@ -51,8 +46,14 @@ def _resume_documents(parts: Container) -> None:
 
 
 PERIODIC = (
-    Periodic("fail runs whose worker died", 2.0, lambda parts: fail_expired(parts.transaction)),
-    Periodic("start runs that nobody claimed", 2.0, _enqueue_unclaimed),
+    Periodic("retry runs that timed out", 0.5, lambda parts: retry_due(parts.transaction, parts.run_plan())),
+    Periodic("start runs whose wait is over", 0.5, lambda parts: enqueue_due(parts.transaction, parts.queue)),
+    Periodic(
+        "decide on runs whose worker died",
+        2.0,
+        lambda parts: sweep(parts.transaction, parts.stale_policy, parts.run_plan()),
+    ),
+    Periodic("start runs that nobody claimed", 2.0, lambda parts: enqueue_unclaimed(parts.transaction, parts.queue)),
     Periodic("publish events that streams lack", 2.0, lambda parts: republish(parts.transaction, parts.publisher)),
     Periodic("start replies that are due", 2.0, _start_due_deliveries),
     Periodic("go on with documents that nobody works on", 10.0, _resume_documents),

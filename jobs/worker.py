@@ -1,4 +1,4 @@
-"""A worker process: `python -m jobs.worker [QUEUE ...]`, by default `delivery runs`.
+"""A worker process: `python -m jobs.worker [QUEUE ...]`, by default `delivery urgent runs`.
 
 The first of several queues goes first, and keeps a lane of its own: an approved reply never waits behind runs.
 It outlives Redis: away at the start or later, it waits and goes on; runs that are under way don't notice. On SIGTERM it
@@ -15,8 +15,8 @@ from redis import Redis, RedisError
 
 from app.agent_parts import build_agent
 from app.bootstrap import Container
-from app.db.signals import JobName
-from app.live.job_queue import DELIVERY, KNOWLEDGE, RUNS
+from app.db.signals import Job, JobName
+from app.live.job_queue import DELIVERY, KNOWLEDGE, RUNS, URGENT
 from app.logs import configure_logging
 from jobs.lanes import Lanes, LaneWorker
 from jobs.process import container, use_runtime
@@ -24,7 +24,7 @@ from jobs.runtime import RunRuntime
 
 log = logging.getLogger(__name__)
 RECONNECT_S = 1.0
-ORDER = (DELIVERY, RUNS, KNOWLEDGE)
+ORDER = (DELIVERY, URGENT, RUNS, KNOWLEDGE)
 """Which queue goes before which."""
 
 
@@ -36,7 +36,7 @@ def main(queues: list[str]) -> None:
     queues = [queue for queue in ORDER if queue in queues]
     configure_logging()
     parts = container()
-    runtime = _start_runtime(parts) if RUNS in queues else None
+    runtime = _start_runtime(parts) if {URGENT, RUNS} & set(queues) else None
     # Ingestion keeps a core busy; one document at a time leaves the machine to the runs.
     lanes = Lanes(parts.settings.worker_lanes if runtime else 1)
     log.info("ready: %s", ", ".join(queues))
@@ -74,12 +74,13 @@ def _work(parts: Container, queues: list[str], lanes: Lanes) -> None:
 
 
 def _start_elsewhere(parts: Container, run_ids: list[UUID]) -> None:
+    """Let other workers go on with these runs, ahead of those that nobody has begun."""
     try:
         for run_id in run_ids:
-            parts.queue.enqueue(JobName.EXECUTE_RUN, run_id)
+            parts.queue.enqueue(Job(JobName.EXECUTE_RUN, run_id, urgent=True))
     except RedisError:
         log.warning("Redis is away; the sweep will start %d runs elsewhere", len(run_ids))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or [DELIVERY, RUNS])
+    main(sys.argv[1:] or [DELIVERY, URGENT, RUNS])

@@ -23,6 +23,15 @@ class JobName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Job:
+    """A job to start: its name, and the id of the row that it works on. An urgent one goes ahead of others like it."""
+
+    name: JobName
+    key: UUID
+    urgent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class EventFact:
     """One committed event of a thread, as streams carry it; `payload` holds ids and small facts only."""
 
@@ -39,7 +48,7 @@ class Signals:
     """What one transaction has to tell."""
 
     events: list[EventFact] = field(default_factory=list)
-    jobs: list[tuple[JobName, UUID]] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
     stopped_runs: list[UUID] = field(default_factory=list)
     changed_docs: list[UUID] = field(default_factory=list)
 

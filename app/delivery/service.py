@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
-from app.db.signals import JobName, signals
+from app.db.signals import Job, JobName, signals
 from app.delivery.channels import CHANNELS, channel_for
 from app.delivery.channels.channel import Channel, NotSent
 from app.delivery.models import Delivery, DeliveryState
@@ -65,7 +65,7 @@ def hold_reply(session: Session, *, artifact_id: UUID, ticket_id: UUID, channel:
     )
     session.add(delivery)
     session.flush()
-    signals(session).jobs.append((JobName.DELIVER_REPLY, delivery.id))
+    signals(session).jobs.append(Job(JobName.DELIVER_REPLY, delivery.id))
     return delivery.id
 
 
@@ -88,7 +88,7 @@ def sweep_due_deliveries(session: Session, *, limit: int = 100) -> int:
     """Start a job for each reply that should be out by now or whose sender died; returns how many."""
     waits = and_(Delivery.state == DeliveryState.HELD, Delivery.not_before < func.now() - OVERDUE, ~_has_earlier())
     due = session.scalars(select(Delivery.id).where(or_(waits, _abandoned())).order_by(Delivery.id).limit(limit)).all()
-    signals(session).jobs.extend((JobName.DELIVER_REPLY, delivery_id) for delivery_id in due)
+    signals(session).jobs.extend(Job(JobName.DELIVER_REPLY, delivery_id) for delivery_id in due)
     return len(due)
 
 
@@ -205,4 +205,4 @@ def _start_next(session: Session, ticket_id: UUID) -> None:
         .limit(1)
     )
     if following is not None:
-        signals(session).jobs.append((JobName.DELIVER_REPLY, following))
+        signals(session).jobs.append(Job(JobName.DELIVER_REPLY, following))

@@ -159,7 +159,7 @@ def _load_tickets(container: Container, progress: Progress) -> None:
             run_id = _take_in(container, session, ticket, at)
             if ticket.expected_priority is Priority.URGENT:
                 urgent.add(run_id)
-        signals(session).jobs.sort(key=lambda job: job[1] not in urgent)
+        signals(session).jobs.sort(key=lambda job: job.key not in urgent)
     progress("tickets", len(tickets), len(tickets))
 
 

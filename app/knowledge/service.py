@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.db.signals import JobName, signals
+from app.db.signals import Job, JobName, signals
 from app.ids import new_id
 from app.knowledge import parsers
 from app.knowledge.errors import (
@@ -143,7 +143,7 @@ def resume_stuck_documents(session: Session, *, embedder: str, limit: int = 100)
 def start_ingestion(session: Session, doc_id: UUID) -> None:
     """Have the ingestion job started after the commit."""
     session.execute(update(KnowledgeDoc).where(KnowledgeDoc.id == doc_id).values(enqueued_at=func.now()))
-    signals(session).jobs.append((JobName.INGEST_DOCUMENT, doc_id))
+    signals(session).jobs.append(Job(JobName.INGEST_DOCUMENT, doc_id))
     signals(session).changed_docs.append(doc_id)
 
 

@@ -28,15 +28,24 @@ def lock_thread(session: Session, ticket_id: UUID) -> Thread:
 
     Raises NotFound.
     """
-    thread = session.scalar(
-        select(Thread)
-        .where(Thread.ticket_id == ticket_id)
-        .with_for_update(key_share=True)
-        .execution_options(populate_existing=True)
-    )
+    thread = _lock(session, ticket_id, skip_locked=False)
     if thread is None:
         raise NotFound("There is no such ticket.")
     return thread
+
+
+def try_lock_thread(session: Session, ticket_id: UUID) -> Thread | None:
+    """Lock and return the ticket's thread, unless somebody else holds it: who comes again anyway does not wait."""
+    return _lock(session, ticket_id, skip_locked=True)
+
+
+def _lock(session: Session, ticket_id: UUID, *, skip_locked: bool) -> Thread | None:
+    return session.scalar(
+        select(Thread)
+        .where(Thread.ticket_id == ticket_id)
+        .with_for_update(key_share=True, skip_locked=skip_locked)
+        .execution_options(populate_existing=True)
+    )
 
 
 def append_events(session: Session, thread: Thread, events: Sequence[NewEvent]) -> None:

@@ -14,7 +14,8 @@ from uuid import UUID
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from app.db.signals import JobName, signals
+from app.agent.values import Priority
+from app.db.signals import Job, JobName, signals
 from app.errors import Conflict, NotFound
 from app.ids import new_id
 from app.runs.events import NewEvent, append_events
@@ -86,6 +87,11 @@ def latest_run(session: Session, thread_id: UUID) -> Run | None:
     return session.scalar(select(Run).where(Run.thread_id == thread_id).order_by(Run.id.desc()).limit(1))
 
 
+def run_job(run_id: UUID, priority: str | None) -> Job:
+    """Return the job that drives a run; those of urgent tickets go ahead of the others."""
+    return Job(JobName.EXECUTE_RUN, run_id, urgent=priority == Priority.URGENT)
+
+
 def create_run(session: Session, thread: Thread, ticket: Ticket, plan: RunPlan) -> Run:
     """Create the thread's next run with its run_created event; a worker is told after the commit, or by the sweep
     when it is due.
@@ -116,7 +122,7 @@ def create_run(session: Session, thread: Thread, ticket: Ticket, plan: RunPlan) 
     facts = {"planner": plan.planner, "origin": plan.origin.value}
     append_events(session, thread, [NewEvent(EventType.RUN_CREATED, run.id, facts)])
     if not manual and not plan.wait_s:
-        signals(session).jobs.append((JobName.EXECUTE_RUN, run.id))
+        signals(session).jobs.append(run_job(run.id, ticket.priority))
     return run
 
 
@@ -165,6 +171,13 @@ def move_run(
         signals(session).stopped_runs.append(run_id)
     append_events(session, thread, events)
     return moved
+
+
+def give_to_person(ticket: Ticket, reason: str) -> None:
+    """Escalate the ticket of a locked thread: a person must look at it, for `reason` (a msgid)."""
+    ticket.escalated_at = func.now()
+    ticket.escalation_reason = reason
+    ticket.version += 1
 
 
 def _refusal(session: Session, thread: Thread, run_id: UUID) -> Conflict | NotFound:

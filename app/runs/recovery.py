@@ -1,74 +1,92 @@
-"""What the sweep puts right: runs whose worker died, runs that nobody started, threads that the stream lags behind.
+"""What is put right by looking again and again: runs whose worker died, runs that are due, threads that streams lack.
 
-Ids are picked without locks, then each row is judged again under its lock in a transaction of its own.
+Ids are picked without locks, page by page; then each run is judged again under its thread's lock, in a transaction of
+its own. A thread that somebody holds is left for the next look: none of this waits, and two looks at once have one
+effect.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, func, select, tuple_, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from app.db.signals import JobName
+from app.live.job_queue import JobQueue
 from app.live.publisher import Publisher
-from app.msgids import msgid
-from app.runs.events import NewEvent, events_after, lock_thread
-from app.runs.lifecycle import move_run
-from app.runs.models import EventType, Run, RunStatus
-from app.tickets.models import Thread
+from app.runs.events import NewEvent, append_events, events_after, try_lock_thread
+from app.runs.fate import StalePolicy
+from app.runs.lifecycle import RunPlan, create_run, give_to_person, latest_run, move_run, run_job
+from app.runs.models import EventType, Run, RunOrigin, RunStatus, Step
+from app.tickets.models import DONE, Thread, Ticket
 
 log = logging.getLogger(__name__)
 Transaction = Callable[[], AbstractContextManager[Session]]
 
-WORKER_LOST = msgid("The process that worked on this run no longer answers.")
 UNCLAIMED_AFTER = timedelta(seconds=10)
 """So long a run may wait for its worker before it is enqueued again; a waiting job is never doubled."""
-BATCH = 200
+PAGE = 200
+"""Rows that a look holds at a time."""
+LOOK = 500
+"""Runs that one look takes care of at the most, so that other periodic work gets its turn; the next look goes on."""
+_WAITS_FOR_WORKER = Run.status.in_((RunStatus.CREATED, RunStatus.RETRYING))
 
 
-def fail_expired(transaction: Transaction) -> int:
-    """Fail the runs whose lease has run out; returns how many. Their worker's later writes meet the guard."""
+def sweep(transaction: Transaction, policy: StalePolicy, plan: RunPlan, *, limit: int = LOOK) -> int:
+    """Decide on up to `limit` runs whose lease has run out; returns on how many. `plan` is how a new run would go.
+
+    Each fails with a reason, and is retried by a new run or set aside for a person, as `policy` says. What its worker
+    writes later meets the guard.
+    """
     expired = (Run.status == RunStatus.RUNNING, Run.lease_until < func.now())
-    with transaction() as session:
-        found = session.execute(select(Run.id, Run.ticket_id).where(*expired).limit(BATCH)).all()
-    failed = 0
-    for run_id, ticket_id in found:
+    decided = 0
+    for run_id, ticket_id, _ in _found(transaction, Run.lease_until, *expired):
         with transaction() as session:
-            thread = lock_thread(session, ticket_id)
-            if session.scalar(select(Run.id).where(Run.id == run_id, *expired).with_for_update(key_share=True)) is None:
+            locked = _lock(session, ticket_id, run_id, *expired)
+            if locked is None:
                 continue
-            event = NewEvent(EventType.RUN_FAILED, run_id, {"code": "worker_lost"})
-            move_run(
-                session,
-                thread,
-                run_id,
-                RunStatus.FAILED,
-                [event],
-                error_code="worker_lost",
-                error_message=WORKER_LOST,
-            )
-        log.warning("run=%s failed: its worker was lost", run_id)
-        failed += 1
-    return failed
+            _end(session, *locked, policy, plan)
+        decided += 1
+        if decided >= limit:
+            break
+    return decided
 
 
-def enqueue_unclaimed(
-    transaction: Transaction, enqueue: Callable[[UUID], None], *, older_than: timedelta = UNCLAIMED_AFTER
-) -> int:
-    """Start again the runs that no worker has claimed for a while; returns how many. Raises what `enqueue` raises."""
-    with transaction() as session:
-        unclaimed = session.scalars(
-            select(Run.id)
-            .where(Run.status.in_((RunStatus.CREATED, RunStatus.RETRYING)))
-            .where(func.coalesce(Run.moved_at, Run.created_at) < func.now() - older_than)
-            .order_by(Run.created_at)
-            .limit(BATCH)
-        ).all()
-    for run_id in unclaimed:
-        enqueue(run_id)
-    return len(unclaimed)
+def retry_due(transaction: Transaction, plan: RunPlan, *, limit: int = LOOK) -> int:
+    """Retry up to `limit` failed runs whose time for it has come; returns how many.
+
+    A run that another one has followed, or whose ticket is done, is not retried any more. A reply that is leaving does
+    not matter: it was approved before this run was made.
+    """
+    due = (Run.status == RunStatus.FAILED, Run.retry_at <= func.now())
+    retried = 0
+    for run_id, ticket_id, _ in islice(_found(transaction, Run.retry_at, *due), limit):
+        with transaction() as session:
+            locked = _lock(session, ticket_id, run_id, *due)
+            if locked is not None:
+                retried += _take_retry(session, *locked, plan)
+    return retried
+
+
+def enqueue_due(transaction: Transaction, queue: JobQueue) -> int:
+    """Start the runs whose time to wait is over, as soon as it is; returns how many. Raises redis.RedisError.
+
+    Those that no worker has claimed for a while are left to `enqueue_unclaimed`.
+    """
+    just_due = Run.not_before.between(func.now() - UNCLAIMED_AFTER, func.now())
+    return _enqueue(transaction, queue, just_due)
+
+
+def enqueue_unclaimed(transaction: Transaction, queue: JobQueue, *, older_than: timedelta = UNCLAIMED_AFTER) -> int:
+    """Start again the runs that no worker has claimed for a while; returns how many. Raises redis.RedisError."""
+    since = func.greatest(func.coalesce(Run.moved_at, Run.created_at), Run.not_before)
+    return _enqueue(transaction, queue, since < func.now() - older_than)
 
 
 def republish(transaction: Transaction, publisher: Publisher) -> int:
@@ -80,7 +98,7 @@ def republish(transaction: Transaction, publisher: Publisher) -> int:
         rows = session.execute(
             select(Thread.id, Thread.last_seq, Thread.published_seq)
             .where(Thread.published_seq < Thread.last_seq)
-            .limit(BATCH)
+            .limit(PAGE)
         ).all()
         lagging = [(row.id, row.last_seq, events_after(session, row.id, row.published_seq)) for row in rows]
     for thread_id, _, events in lagging:
@@ -94,3 +112,88 @@ def republish(transaction: Transaction, publisher: Publisher) -> int:
                 .values(published_seq=last_seq)
             )
     return len(lagging)
+
+
+def _found(
+    transaction: Transaction, by: InstrumentedAttribute[Any], *where: ColumnElement[bool]
+) -> Iterator[tuple[UUID, UUID, str | None]]:
+    """Yield id, ticket and its priority of the runs that match, by the time `by`; read a page at a time, unlocked."""
+    query = select(Run.id, Run.ticket_id, Ticket.priority, by).join(Ticket, Ticket.id == Run.ticket_id)
+    query = query.where(*where).order_by(by, Run.id).limit(PAGE)
+    following = query
+    while True:
+        with transaction() as session:
+            page = session.execute(following).all()
+        yield from ((run_id, ticket_id, priority) for run_id, ticket_id, priority, _ in page)
+        if len(page) < PAGE:
+            return
+        following = query.where(tuple_(by, Run.id) > tuple_(page[-1][3], page[-1][0]))
+
+
+def _lock(session: Session, ticket_id: UUID, run_id: UUID, *where: ColumnElement[bool]) -> tuple[Thread, Run] | None:
+    """Lock and return a thread and its run, if nobody holds them and the run still matches.
+
+    The run needs a lock of its own: workers renew leases without the thread's.
+    """
+    thread = try_lock_thread(session, ticket_id)
+    if thread is None:
+        return None
+    query = select(Run).where(Run.id == run_id, *where)
+    run = session.scalar(query.with_for_update(key_share=True, skip_locked=True))
+    return (thread, run) if run is not None else None
+
+
+def _end(session: Session, thread: Thread, run: Run, policy: StalePolicy, plan: RunPlan) -> None:
+    """Fail a run whose worker died, and do what follows from it."""
+    ticket = session.get_one(Ticket, run.ticket_id)
+    unfinished = session.scalars(select(Step.skill).where(Step.run_id == run.id, Step.ended_at.is_(None))).all()
+    run.deaths += 1
+    fate = policy.judge(
+        deaths=run.deaths,
+        unfinished=unfinished,
+        newer_message=run.last_customer_message_id != ticket.last_customer_message_id,
+    )
+    facts = {"code": fate.code, "reason": fate.reason, "deaths": run.deaths, **({"retry": True} if fate.retry else {})}
+    event = NewEvent(EventType.RUN_FAILED, run.id, facts)
+    move_run(session, thread, run.id, RunStatus.FAILED, [event], error_code=fate.code, error_message=fate.message)
+    if fate.code == "set_aside":
+        give_to_person(ticket, fate.message)
+    if fate.retry:
+        _retry(session, thread, ticket, run, plan, RunOrigin.WORKER_LOST)
+    log.warning("run=%s: its worker was lost (%s by %s)", run.id, "retried" if fate.retry else fate.code, fate.reason)
+
+
+def _take_retry(session: Session, thread: Thread, run: Run, plan: RunPlan) -> bool:
+    """Retry a run that is due for it, unless its ticket has moved on; it is due no more in either case."""
+    run.retry_at = None
+    ticket = session.get_one(Ticket, run.ticket_id)
+    newest = latest_run(session, thread.id)
+    if ticket.status in DONE or (newest is not None and newest.id != run.id):
+        log.info("run=%s is not retried: its ticket has moved on", run.id)
+        return False
+    _retry(session, thread, ticket, run, plan, RunOrigin.TIMED_OUT)
+    return True
+
+
+def _retry(session: Session, thread: Thread, ticket: Ticket, old: Run, plan: RunPlan, origin: RunOrigin) -> None:
+    """Make the run that goes on with the work of one that failed, and say so on it."""
+    timeouts = old.auto_retries + (origin is RunOrigin.TIMED_OUT)
+    new = replace(plan, hint=old.hint, retry_from=old.id, origin=origin, deaths=old.deaths, auto_retries=timeouts)
+    run = create_run(session, thread, ticket, new)
+    facts = {"from": str(old.id), "reason": origin.value, "attempt": 1 + new.deaths + new.auto_retries}
+    append_events(session, thread, [NewEvent(EventType.RUN_RETRYING, run.id, facts)])
+
+
+def _enqueue(transaction: Transaction, queue: JobQueue, waits_long: ColumnElement[bool]) -> int:
+    """Start up to LOOK of these runs that wait for a worker but in no queue."""
+    waiting: frozenset[UUID] | None = None
+    enqueued = 0
+    for run_id, _, priority in _found(transaction, Run.created_at, _WAITS_FOR_WORKER, waits_long):
+        if waiting is None:
+            waiting = queue.waiting(JobName.EXECUTE_RUN)
+        if run_id not in waiting:
+            queue.enqueue(run_job(run_id, priority))
+            enqueued += 1
+        if enqueued >= LOOK:
+            break
+    return enqueued

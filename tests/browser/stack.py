@@ -27,7 +27,7 @@ START_LIMIT_S = 90.0
 KNOWLEDGE = Path(__file__).with_name("knowledge")
 COMMANDS = {
     "web": [sys.executable, "-m", "gunicorn", "-c", "gunicorn.conf.py", "wsgi:app"],
-    "worker": [sys.executable, "-m", "jobs.worker", "runs", "delivery", "knowledge"],
+    "worker": [sys.executable, "-m", "jobs.worker", "delivery", "urgent", "runs", "knowledge"],
     "embedder": [sys.executable, "-m", "jobs.embedder"],
     "schedule": [sys.executable, "-m", "jobs.schedule"],
 }

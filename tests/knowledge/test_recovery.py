@@ -12,7 +12,7 @@ from rq import Queue
 from sqlalchemy import func, select, update
 
 from app.bootstrap import Container
-from app.db.signals import JobName, signals
+from app.db.signals import Job, JobName, signals
 from app.ids import new_id
 from app.knowledge.errors import (
     DocumentMoved,
@@ -114,7 +114,7 @@ def test_the_sweep_starts_only_what_nobody_works_on(
 
     with container.transaction() as session:
         assert resume_stuck_documents(session, embedder=embedder.name) == 1
-        assert [key for _, key in signals(session).jobs] == [dead]
+        assert [job.key for job in signals(session).jobs] == [dead]
     with container.transaction() as session:
         assert resume_stuck_documents(session, embedder=embedder.name) == 0
     assert fresh != dead
@@ -186,12 +186,12 @@ def test_a_document_that_waits_for_its_next_turn_is_not_forgotten_when_the_turn_
     container: Container,
 ) -> None:
     key = new_id()
-    container.queue.enqueue(JobName.INGEST_DOCUMENT, key)
+    container.queue.enqueue(Job(JobName.INGEST_DOCUMENT, key))
     running = Queue(QUEUE_OF[JobName.INGEST_DOCUMENT], connection=container.redis).fetch_job(str(key))
     assert running is not None
     container.redis.delete(f"rq:queue:{running.origin}")
 
-    container.queue.enqueue(JobName.INGEST_DOCUMENT, key)
+    container.queue.enqueue(Job(JobName.INGEST_DOCUMENT, key))
     running.cleanup(running.get_result_ttl(default_ttl=500))
 
     assert container.redis.ttl(running.key) > 3_600

@@ -8,8 +8,9 @@ import threading
 from sqlalchemy import func, update
 
 from app.bootstrap import Container
+from app.runs.fate import WORKER_LOST
 from app.runs.models import Run
-from app.runs.recovery import WORKER_LOST, fail_expired
+from app.runs.recovery import sweep
 from app.settings import ROOT, Settings
 from jobs.schedule import Periodic, run_schedule
 from tests.agent.parts import FixedDrafter, FixedRetriever
@@ -17,6 +18,11 @@ from tests.factories import make_ticket
 from tests.runs.conftest import InBackground, StartRuntime, make_agent
 from tests.runs.looking import artifacts_of, events_of, run_of, steps_of
 from tests.support.waiting import until
+
+
+def sweep_once(container: Container) -> int:
+    """Sweep as the schedule does."""
+    return sweep(container.transaction, container.stale_policy, container.run_plan())
 
 
 def test_a_killed_worker_leaves_a_run_that_is_failed_with_a_reason(container: Container, settings: Settings) -> None:
@@ -35,7 +41,7 @@ def test_a_killed_worker_leaves_a_run_that_is_failed_with_a_reason(container: Co
         worker.wait()
 
     stopping = threading.Event()
-    table = (Periodic("fail runs", 0.2, lambda parts: fail_expired(parts.transaction)),)
+    table = (Periodic("sweep", 0.2, sweep_once),)
     schedule = threading.Thread(target=run_schedule, args=(container, stopping, table))
     schedule.start()
     try:
@@ -54,7 +60,7 @@ def test_the_sweep_leaves_runs_alone_whose_lease_holds(container: Container, sta
     drafter = FixedDrafter(gate=asyncio.Event())
     run = InBackground(start_runtime(make_agent(drafter=drafter)), made.run_id)
     until(drafter.started.is_set)
-    assert fail_expired(container.transaction) == 0
+    assert sweep_once(container) == 0
     drafter.open_gate()
     run.wait()
     assert run_of(container, made.run_id).status == "waiting_for_review"
@@ -71,7 +77,7 @@ def test_a_worker_that_comes_back_after_the_sweep_writes_nothing(
     def expire_and_sweep() -> int:
         with container.transaction() as session:
             session.execute(update(Run).values(lease_until=func.now()))
-        return fail_expired(container.transaction)
+        return sweep_once(container)
 
     until(lambda: expire_and_sweep() == 1)
     run.wait(5)

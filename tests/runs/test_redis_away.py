@@ -8,7 +8,6 @@ import pytest
 from redis.exceptions import OutOfMemoryError
 
 from app.bootstrap import Container, build_container
-from app.db.signals import JobName
 from app.runs.recovery import enqueue_unclaimed, republish
 from app.settings import Settings
 from tests.agent.parts import FixedDrafter
@@ -105,7 +104,5 @@ def test_a_run_that_was_created_while_redis_was_away_is_enqueued_by_the_sweep_on
     own_valkey.start()
     assert parts.redis.llen("rq:queue:runs") == 0
     for _ in range(3):
-        enqueue_unclaimed(
-            parts.transaction, lambda run_id: parts.queue.enqueue(JobName.EXECUTE_RUN, run_id), older_than=NO_TIME
-        )
+        enqueue_unclaimed(parts.transaction, parts.queue, older_than=NO_TIME)
     assert parts.redis.lrange("rq:queue:runs", 0, -1) == [str(made.run_id).encode()]
