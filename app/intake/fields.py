@@ -1,4 +1,4 @@
-"""The fields of a new ticket, as any channel sends them: checked all at once, so that every fault is named."""
+"""The fields of what arrives, as any channel sends them: checked all at once, so that every fault is named."""
 
 import dataclasses
 import hashlib
@@ -99,6 +99,14 @@ def parse_new_ticket(fields: Mapping[str, object]) -> NewTicket:
     if errors:
         raise InvalidFields(tuple(errors))
     return NewTicket(customer_id, customer_name, subject, content, Channel(channel))
+
+
+def message_text(raw: object) -> str:
+    """Return what a customer wrote on a ticket that there is, normalised. Raises InvalidFields."""
+    try:
+        return _content(_text(raw))
+    except _Refused as refused:
+        raise InvalidFields((FieldError("content", refused.message, refused.values),)) from None
 
 
 def parse_key(raw: object) -> str:

@@ -11,7 +11,8 @@ from app.httpkit.language import say
 from app.ids import new_id
 from app.intake import fields
 from app.intake.fields import InvalidFields, parse_key, parse_new_ticket
-from app.intake.service import KeyReused, receive_ticket
+from app.intake.keys import KeyReused
+from app.intake.service import receive_ticket
 
 blueprint = Blueprint("new_ticket", __name__, url_prefix="/tickets")
 

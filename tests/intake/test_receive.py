@@ -14,8 +14,9 @@ from app.bootstrap import Container
 from app.db.base import Base
 from app.db.signals import JobName
 from app.intake.fields import parse_new_ticket
+from app.intake.keys import KeyReused
 from app.intake.models import IntakeKey
-from app.intake.service import KeyReused, Received, receive_ticket
+from app.intake.service import Received, receive_ticket
 from app.live.job_queue import RUNS
 from app.live.publisher import thread_stream
 from app.runs.models import Event, Run
