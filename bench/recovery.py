@@ -175,10 +175,10 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20, help="workers killed under each policy")
     parser.add_argument("--stale", type=int, default=10_000, help="runs that the schedule meets at once")
     parser.add_argument("--policy", choices=POLICIES, action="append", help="one policy only; may be given twice")
-    parser.add_argument("--quick", action="store_true", help="one kill and 500 runs, to see that the bench works")
+    parser.add_argument("--quick", action="store_true", help="one kill and 200 runs, to see that the bench works")
     given = parser.parse_args()
     policies = given.policy or POLICIES[-1 if given.quick else 0 :]
-    kills, count = (1, 500) if given.quick else (given.kills, given.stale)
+    kills, count = (1, 200) if given.quick else (given.kills, given.stale)
     # The planner by rules: it is the classifying step that waits for the model, not the planning of one.
     with stage(planner="rule", embedding_base_url="stub", run_timeout_ms=600_000) as on:
         print(f"{machine()}; lease {LEASE_S:.0f} s, renewed every {RENEW_EVERY_S:.0f} s")

@@ -302,6 +302,10 @@ class Browser:
         assert status == 200, f"{path} was answered {status}"
         return body
 
+    def reconnect(self) -> None:
+        """Let the next request come over a connection of its own, perhaps to another web process."""
+        self._connection.close()
+
     def click(self, path: str, **fields: object) -> int:
         """Post what a button of the page posts through htmx; returns the status of the answer."""
         headers = {"HX-Request": "true", "HX-Request-Type": "partial", "X-CSRFToken": self._csrf}
