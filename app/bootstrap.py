@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 import app.tables  # noqa: F401 - every foreign key finds its table, whichever rooms a process uses
 from app.db.session import make_engine, make_sessions, transaction
 from app.db.signals import Signals
+from app.intake.messages import MessageWindow
 from app.knowledge.retrieval import KnowledgeSearch
 from app.live.hub import Hub
 from app.live.job_queue import JobQueue
@@ -61,6 +62,12 @@ class Container:
         """Open the one transaction of an entry point; its signals are sent after the commit."""
         with transaction(self.sessions, self._send) as session:
             yield session
+
+    @property
+    def message_window(self) -> MessageWindow:
+        """How long runs wait for further messages of the customer, by the settings of this process."""
+        settings = self.settings
+        return MessageWindow(settings.message_window_s, settings.message_wait_max_s, settings.reopen_days)
 
     def run_plan(self, *, hint: str | None = None, retry_from: UUID | None = None, by: UUID | None = None) -> RunPlan:
         """Return how a new agent run is to go, by the settings of this process."""

@@ -1,7 +1,7 @@
 """The outbox: a held reply leaves once, in order within its ticket, whatever dies on the way.
 
 A send has three parts: claim it (committed), hand it to the channel, write down how it ended (committed). `attempts`
-is the fence: whoever claimed last may finish. Only what was sent resolves the ticket.
+is the fence: whoever claimed last may finish. What the end does to the ticket stands in `settle.py`.
 """
 
 import logging
@@ -20,11 +20,11 @@ from app.delivery.channels.channel import Channel, NotSent
 from app.delivery.models import Delivery, DeliveryState
 from app.delivery.payload import Payload
 from app.delivery.queries import LEAVING
+from app.delivery.settle import reopen, write_reply
 from app.ids import new_id
 from app.msgids import msgid
 from app.runs.events import NewEvent, append_events, lock_thread
 from app.runs.models import Artifact, EventType
-from app.tickets.models import MessageKind, Ticket, TicketMessage, TicketStatus
 
 log = logging.getLogger(__name__)
 
@@ -156,44 +156,12 @@ def _finish(session: Session, claimed: _Claimed, outcome: _Outcome) -> None:
     artifact = session.get_one(Artifact, claimed.artifact_id)
     facts = {"artifact": str(artifact.id), "state": outcome.state.value}
     if sent:
-        facts["message"] = str(_resolve(session, claimed, artifact))
+        facts["message"] = str(write_reply(session, artifact, claimed.ticket_id, claimed.payload.text))
         append_events(session, thread, [NewEvent(EventType.REPLY_SENT, artifact.run_id, facts)])
     else:
-        _reopen(session, claimed.ticket_id)
+        reopen(session, thread, surely_not_sent=outcome.state == DeliveryState.FAILED)
         append_events(session, thread, [NewEvent(EventType.REPLY_FAILED, artifact.run_id, facts)])
     _start_next(session, claimed.ticket_id)
-
-
-def _resolve(session: Session, claimed: _Claimed, artifact: Artifact) -> UUID:
-    """Write the reply into the ticket and resolve it; returns the message's id."""
-    newest = select(func.coalesce(func.max(TicketMessage.number), 0)).where(
-        TicketMessage.ticket_id == claimed.ticket_id
-    )
-    message = TicketMessage(
-        id=new_id(),
-        ticket_id=claimed.ticket_id,
-        number=session.scalars(newest).one() + 1,
-        kind=MessageKind.REPLY,
-        body=claimed.payload.text,
-        staff_id=artifact.staff_id,
-        artifact_id=artifact.id,
-    )
-    session.add(message)
-    ticket = session.get_one(Ticket, claimed.ticket_id, populate_existing=True)
-    ticket.status = TicketStatus.RESOLVED
-    ticket.last_reply_id = message.id
-    ticket.resolved_at = func.now()
-    ticket.escalated_at = ticket.escalation_reason = None
-    ticket.version += 1
-    session.flush()
-    return message.id
-
-
-def _reopen(session: Session, ticket_id: UUID) -> None:
-    ticket = session.get_one(Ticket, ticket_id, populate_existing=True)
-    ticket.status = TicketStatus.PENDING
-    ticket.resolved_at = None
-    ticket.version += 1
 
 
 def _start_next(session: Session, ticket_id: UUID) -> None:
