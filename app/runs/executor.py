@@ -53,14 +53,14 @@ class Executor:
 
     async def execute(self, run_id: UUID) -> None:
         """Drive a run to where it waits for a person or ends; return at once if it does not wait for a worker."""
-        with log_context(f"run={run_id}"):
+        with log_context(f"run={run_id}"), self._held.hold(run_id) as now_ours:
             claimed = await self._ledger.claim(run_id, self._owner, self._agent.planners)
             if claimed is None:
                 log.info("not claimed: someone has it, or it has ended")
                 return
             try:
-                with self._held.hold(run_id, claimed.fence):
-                    await self._drive(claimed)
+                now_ours(claimed.fence)
+                await self._drive(claimed)
             finally:
                 self._ledger.publisher.forget(claimed.thread_id)
 

@@ -1,38 +1,43 @@
 """Who is alive: the runs that this process holds, and the thread that renews their leases in one UPDATE.
 
-A run that can't be renewed twice in a row is no longer ours (cancelled, superseded, swept), so its task is stopped; the
-guard of every write would stop it too, only later. This is the net under the stop signal, which may be lost. Once is
-not enough: a run that has just reached its review can't be renewed either, while its task still tells others of it.
+A run that can't be renewed because somebody ended it, or has it by a newer claim, is no longer ours and its task is
+stopped; the guard of every write would stop it too, only later. This is the net under the stop signal, which may be
+lost. A run that waits for a person can't be renewed either, but is left alone: its task has only to tell others of it.
 """
 
 import asyncio
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import psycopg
 
-from app.runs.statements import RENEW_LEASES
+from app.runs.models import RunStatus
+from app.runs.statements import LOST_LEASES, RENEW_LEASES
 
 log = logging.getLogger(__name__)
 LEASE_S = 10.0
 RENEW_EVERY_S = 3.0
+_ENDED_BY_OTHERS = [RunStatus.CANCELLED, RunStatus.SUPERSEDED, RunStatus.FAILED]
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    fence: int
+@dataclass(slots=True, eq=False)
+class _Hold:
+    run_id: UUID
     task: asyncio.Task[None]
+    fence: int | None = None
+    stopped: bool = False
 
 
 class HeldRuns:
     """The runs whose tasks are alive in this process. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._held: dict[UUID, _Held] = {}
+        self._held: set[_Hold] = set()
         self._lock = threading.Lock()
         self._closing = False
 
@@ -42,40 +47,52 @@ class HeldRuns:
         return self._closing
 
     @contextmanager
-    def hold(self, run_id: UUID, fence: int) -> Iterator[None]:
-        """Hold a run while the current task drives it."""
+    def hold(self, run_id: UUID) -> Iterator[Callable[[int], None]]:
+        """Hold a run while the current task claims and then drives it.
+
+        What this yields must be called with the fencing number when the claim has succeeded. A stop is kept until then:
+        a claim that is cut off may be in force all the same, and nobody would work on the run.
+        """
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a run is driven by a task")
+        hold = _Hold(run_id, task)
         with self._lock:
-            self._held[run_id] = _Held(fence, task)
-            if self._closing:
-                task.cancel()
+            self._held.add(hold)
         try:
-            yield
+            yield partial(self._claimed, hold)
         finally:
             with self._lock:
-                self._held.pop(run_id, None)
+                self._held.remove(hold)
 
     def stop(self, run_id: UUID) -> None:
-        """Cancel the task that drives this run, if it is one of ours."""
+        """Cancel the task that drives this run, if it is one of ours; one that still claims it, as soon as it has."""
         with self._lock:
-            held = self._held.get(run_id)
-        if held is not None:
-            held.task.get_loop().call_soon_threadsafe(held.task.cancel)
+            holds = [hold for hold in self._held if hold.run_id == run_id]
+            for hold in holds:
+                hold.stopped = True
+            driven = [hold.task for hold in holds if hold.fence is not None]
+        for task in driven:
+            task.get_loop().call_soon_threadsafe(task.cancel)
 
     def hand_back(self) -> None:
         """Cancel all tasks: this process stops, and each run is handed back for another to go on with."""
         with self._lock:
             self._closing = True
-            runs = list(self._held)
+            runs = {hold.run_id for hold in self._held}
         for run_id in runs:
             self.stop(run_id)
 
     def leases(self) -> list[tuple[UUID, int]]:
-        """Return the runs held and the fencing numbers they are held with."""
+        """Return the runs that are driven and the fencing numbers they are held with."""
         with self._lock:
-            return [(run_id, held.fence) for run_id, held in self._held.items()]
+            return [(hold.run_id, hold.fence) for hold in self._held if hold.fence is not None]
+
+    def _claimed(self, hold: _Hold, fence: int) -> None:
+        with self._lock:
+            hold.fence = fence
+            if hold.stopped or self._closing:
+                hold.task.cancel()
 
 
 class LeaseKeeper:
@@ -86,7 +103,6 @@ class LeaseKeeper:
         self._held = held
         self._lease_s = lease_s
         self._every_s = every_s
-        self._missed: set[tuple[UUID, int]] = set()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
 
@@ -118,13 +134,8 @@ class LeaseKeeper:
         leases = self._held.leases()
         if not leases:
             return
-        params = {
-            "lease_s": self._lease_s,
-            "runs": [run_id for run_id, _ in leases],
-            "fences": [fence for _, fence in leases],
-        }
-        renewed = {row[0] for row in connection.execute(RENEW_LEASES, params)}
-        missed = {lease for lease in leases if lease[0] not in renewed}
-        for run_id, _ in missed & self._missed:
-            self._held.stop(run_id)
-        self._missed = missed
+        mine = {"runs": [run_id for run_id, _ in leases], "fences": [fence for _, fence in leases]}
+        renewed = connection.execute(RENEW_LEASES, {**mine, "lease_s": self._lease_s}).rowcount
+        if renewed < len(leases):
+            for (run_id,) in connection.execute(LOST_LEASES, {**mine, "ended": _ENDED_BY_OTHERS}).fetchall():
+                self._held.stop(run_id)

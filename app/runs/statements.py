@@ -187,3 +187,9 @@ UPDATE runs SET lease_until = now() + make_interval(secs => %(lease_s)s)
  WHERE runs.id = mine.id AND runs.fence = mine.fence AND runs.status = 'running'
 RETURNING runs.id
 """
+
+LOST_LEASES = """
+SELECT runs.id
+  FROM runs JOIN unnest(%(runs)s::uuid[], %(fences)s::int[]) AS mine (id, fence) ON runs.id = mine.id
+ WHERE runs.fence <> mine.fence OR runs.status = ANY(%(ended)s::text[])
+"""
