@@ -15,9 +15,12 @@ from app.agent.admission import Admitted, AnySkill, Refused, admit, offers
 from app.agent.ports import PLANNING, CallSkill, Finish, Journal, Planner, StepError, StepResult
 from app.agent.skill import CallLog, Escalation, SkillContext, SkillFailed
 from app.agent.steps import (
+    PLANNING_KEEPS_FAILING,
+    Budget,
     Continue,
     DraftReady,
     Escalate,
+    Fail,
     Outcome,
     after_failure,
     after_finish,
@@ -35,6 +38,15 @@ class Agent:
     skills: Sequence[AnySkill]
 
 
+class SkillTimedOut(Exception):
+    """A skill took longer than its limit, `limit_s` seconds: a system error, never text for the planner."""
+
+    def __init__(self, skill: str, limit_s: float) -> None:
+        super().__init__(skill)
+        self.skill = skill
+        self.limit_s = limit_s
+
+
 @dataclass(frozen=True, slots=True)
 class RunPorts:
     """What one run talks to. `skill_timeout_s` limits each skill, in seconds."""
@@ -49,29 +61,28 @@ class RunPorts:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a run begins: what it knows, the last step number used, and the steps that it may still take."""
+    """Where a run begins: what it knows, the last step number used, and the steps that it may take."""
 
     observation: Observation
     last_step: int
-    steps_left: int
+    budget: Budget
 
 
-async def drive(start: Start, ports: RunPorts) -> DraftReady | Escalate:
-    """Drive a run to its draft or to a person.
+async def drive(start: Start, ports: RunPorts) -> DraftReady | Escalate | Fail:
+    """Drive a run to its draft, to a person, or to the end of its steps.
 
-    Raises RunLost when the run is no longer ours, ModelUnavailable, TimeoutError when a skill takes too long, and
-    whatever else a port raises.
+    Raises RunLost when the run is no longer ours, ModelUnavailable, SkillTimedOut, and whatever else a port raises.
     """
-    outcome: Outcome = within_budget(Continue(start.observation), start.steps_left)
-    number, last = start.last_step, start.last_step + start.steps_left
-    if isinstance(outcome, Escalate):
+    number, budget = start.last_step, start.budget
+    outcome = within_budget(Continue(start.observation), budget)
+    if isinstance(outcome, Fail):
         await ports.journal.ended(outcome, ports.calls)
     while isinstance(outcome, Continue):
         observation = outcome.observation
         match await _plan(observation, ports):
             case Admitted() | Refused() as call:
-                number += 1
-                outcome = await _step(number, last - number, call, observation, ports)
+                number, budget = number + 1, budget.less_one()
+                outcome = await _step(number, budget, call, observation, ports)
             case Finish():
                 outcome = after_finish(observation)
                 await ports.journal.ended(outcome, ports.calls)
@@ -90,21 +101,22 @@ async def _plan(observation: Observation, ports: RunPorts) -> Admitted | Refused
 
 
 async def _step(
-    number: int, steps_left: int, call: Admitted | Refused, observation: Observation, ports: RunPorts
+    number: int, budget: Budget, call: Admitted | Refused, observation: Observation, ports: RunPorts
 ) -> Outcome:
-    """Take one step: record its start, run the skill, record its end."""
+    """Take one step: record its start, run the skill, record its end. `budget` is what is left after it."""
     await ports.journal.step_started(number, call.name, call.arguments, ports.calls)
     outcome: Outcome
     try:
         result, learnt = await _act(call, observation, ports)
     except SkillFailed as failure:
         error = StepError(failure.code, failure.message)
-        outcome = within_budget(after_failure(_with_turn(observation, call, _words(error), failed=True)), steps_left)
+        failed = _with_error(observation, call, error)
+        outcome = within_budget(after_failure(failed, _keeps_failing(call.name, ports.skills)), budget)
     except Escalation as escalation:
         error = StepError("escalated", escalation.reason)
-        outcome = Escalate(_with_turn(observation, call, _words(error), failed=True), escalation.reason)
+        outcome = Escalate(_with_error(observation, call, error), escalation.reason)
     else:
-        outcome = within_budget(after_result(_with_turn(learnt, call, result.facts, failed=False)), steps_left)
+        outcome = within_budget(after_result(_with_turn(learnt, call, result.facts)), budget)
         await ports.journal.step_finished(number, result, outcome, ports.calls)
         return outcome
     await ports.journal.step_failed(number, error, outcome, ports.calls)
@@ -115,16 +127,29 @@ async def _act(call: Admitted | Refused, observation: Observation, ports: RunPor
     if isinstance(call, Refused):
         raise SkillFailed(call.code, call.message)
     skill = call.skill
-    async with asyncio.timeout(ports.skill_timeout_s):
-        value = await skill.run(call.params, SkillContext(observation, ports.calls, ports.show_draft))
+    try:
+        async with asyncio.timeout(ports.skill_timeout_s) as limit:
+            value = await skill.run(call.params, SkillContext(observation, ports.calls, ports.show_draft))
+    except TimeoutError:
+        # A skill may raise a TimeoutError of its own, and the run's limit ends it too: neither is this limit's doing.
+        if not limit.expired():
+            raise
+        raise SkillTimedOut(skill.name, ports.skill_timeout_s) from None
     facts = to_json(skill.summarize(value)).decode()
     return StepResult(skill.name, value, facts), skill.absorb(observation, value)
 
 
-def _with_turn(learnt: Observation, call: Admitted | Refused, summary: str, *, failed: bool) -> Observation:
-    turn = ToolMessage(skill=call.name, arguments=call.arguments, summary=summary, failed=failed)
+def _keeps_failing(name: str, skills: Sequence[AnySkill]) -> str:
+    return next((skill.keeps_failing for skill in skills if skill.name == name), PLANNING_KEEPS_FAILING)
+
+
+def _with_error(observation: Observation, call: Admitted | Refused, error: StepError) -> Observation:
+    words = to_json({"error": error.code, "message": error.message}).decode()
+    return _with_turn(observation, call, words, error.code)
+
+
+def _with_turn(learnt: Observation, call: Admitted | Refused, summary: str, error: str | None = None) -> Observation:
+    turn = ToolMessage(
+        skill=call.name, arguments=call.arguments, summary=summary, failed=error is not None, error=error
+    )
     return learnt.model_copy(update={"turns": (*learnt.turns, turn)})
-
-
-def _words(error: StepError) -> str:
-    return to_json({"error": error.code, "message": error.message}).decode()

@@ -85,6 +85,14 @@ class ModelUnavailable(Exception):
         self.message = message
 
 
+class ModelTimedOut(ModelUnavailable):
+    """The model did not answer within its limit, `limit_s` seconds."""
+
+    def __init__(self, message: str, limit_s: float) -> None:
+        super().__init__(message)
+        self.limit_s = limit_s
+
+
 @dataclass(frozen=True, slots=True)
 class StepResult:
     """What a finished step has made; `facts` is the summary of it as JSON text."""

@@ -103,7 +103,8 @@ class Skill(Protocol[P, R]):
     """One thing that the agent can do. `name` is `<verb>_<noun>`; the model reads `description` and `Params`.
 
     `retry_safe` is True when it may be begun once more after its worker died in the middle of it: a second beginning
-    repeats no effect that others can see.
+    repeats no effect that others can see. `keeps_failing` is an English msgid: why a run goes to a person after this
+    skill was called or answered in a form that can't be used, time and again.
     """
 
     name: ClassVar[str]
@@ -111,6 +112,7 @@ class Skill(Protocol[P, R]):
     level: ClassVar[Level]
     phase: ClassVar[Phase]
     retry_safe: ClassVar[bool]
+    keeps_failing: ClassVar[str]
     Params: type[BaseModel]
 
     async def run(self, params: P, context: SkillContext) -> R:

@@ -1,20 +1,26 @@
 """The closed set of outcomes that a step can have, and the rules that choose one. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from app.agent.values import Observation, Sufficiency
+from app.agent.values import Observation, Sufficiency, ToolMessage
 from app.msgids import msgid
 
 MAX_SEARCHES = 2
 """The first query, and one that was rewritten."""
 FAILURES_TO_A_PERSON = 3
-"""So many failed steps in a row go to a person."""
+"""So often in a row may a skill be called or answered in a form that can't be used; then a person takes over."""
+WRONG_TURNS = frozenset({"unknown_skill", "wrong_phase", "forbidden_level", "forbidden_parameter"})
+"""Errors of choice, not of form: the planner is told and may correct itself for as long as the run has steps."""
+STEP_LIMIT = "step_limit"
 
 # Why a run goes to a person.
 NOT_COVERED = msgid("The knowledge base does not answer this ticket.")
-KEEPS_FAILING = msgid("The agent failed three times in a row.")
-OUT_OF_STEPS = msgid("The agent used up its steps without a draft.")
 GAVE_UP = msgid("The agent stopped without a draft.")
+PLANNING_KEEPS_FAILING = msgid("Planning failed three times in a row: what the model wrote could not be used.")
+
+# Why a run fails.
+OUT_OF_STEPS = msgid("The agent used up its %(steps)s steps without a draft: %(loop)s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,29 @@ class Escalate:
     reason: str
 
 
-Outcome = Continue | DraftReady | Escalate
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The run fails; `message` is an English msgid for the page, whose places `detail` fills."""
+
+    observation: Observation
+    code: str
+    message: str
+    detail: Mapping[str, str | int]
+
+
+Outcome = Continue | DraftReady | Escalate | Fail
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The steps that a run may take, and those of them that are left."""
+
+    max_steps: int
+    left: int
+
+    def less_one(self) -> "Budget":
+        """Return what is left after one more step."""
+        return replace(self, left=self.left - 1)
 
 
 def after_result(observation: Observation) -> Outcome:
@@ -51,12 +79,21 @@ def after_result(observation: Observation) -> Outcome:
     return Continue(observation)
 
 
-def after_failure(observation: Observation) -> Outcome:
-    """Return what follows from a step that failed; the failure is the last turn of `observation`."""
-    last = observation.turns[-FAILURES_TO_A_PERSON:]
-    if len(last) == FAILURES_TO_A_PERSON and all(turn.failed for turn in last):
-        return Escalate(observation, KEEPS_FAILING)
+def after_failure(observation: Observation, keeps_failing: str) -> Outcome:
+    """Return what follows from a step that failed; the failure is the last turn of `observation`.
+
+    `keeps_failing` is the reason for a person when this skill's last turns were all of a form that can't be used;
+    what other skills did in between does not count.
+    """
+    skill = observation.turns[-1].skill
+    last = [turn for turn in observation.turns if turn.skill == skill][-FAILURES_TO_A_PERSON:]
+    if len(last) == FAILURES_TO_A_PERSON and all(map(_is_unusable, last)):
+        return Escalate(observation, keeps_failing)
     return Continue(observation)
+
+
+def _is_unusable(turn: ToolMessage) -> bool:
+    return turn.failed and turn.error not in WRONG_TURNS
 
 
 def after_finish(observation: Observation) -> Escalate:
@@ -65,11 +102,21 @@ def after_finish(observation: Observation) -> Escalate:
     return Escalate(observation, NOT_COVERED if searched_in_vain else GAVE_UP)
 
 
-def within_budget(outcome: Outcome, steps_left: int) -> Outcome:
-    """Return the outcome, or an escalation when the run would go on without a step left."""
-    if isinstance(outcome, Continue) and steps_left <= 0:
-        return Escalate(outcome.observation, OUT_OF_STEPS)
+def within_budget(outcome: Outcome, budget: Budget) -> Outcome:
+    """Return the outcome, or a failure that names the loop when the run would go on without a step left."""
+    if isinstance(outcome, Continue) and budget.left <= 0:
+        taken = [turn.skill for turn in outcome.observation.turns[-budget.max_steps :]]
+        detail: dict[str, str | int] = {"steps": budget.max_steps, "loop": loop_of(taken)}
+        return Fail(outcome.observation, STEP_LIMIT, OUT_OF_STEPS, detail)
     return outcome
+
+
+def loop_of(skills: Sequence[str]) -> str:
+    """Return the shortest round that these steps ended in, followed by an ellipsis; all of them when there is none."""
+    for length in range(1, len(skills) // 2 + 1):
+        if skills[-length:] == skills[-2 * length : -length]:
+            return " → ".join((*skills[-length:], "…"))
+    return " → ".join(skills)
 
 
 def is_answerable(observation: Observation) -> bool:

@@ -7,8 +7,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-CHECKPOINT_SCHEMA = 1
-"""Version of `Observation` as JSON. 1: first shape."""
+CHECKPOINT_SCHEMA = 2
+"""Version of `Observation` as JSON. 1: first shape. 2: `earlier_failure`, and the code of an error in a turn."""
+READABLE_SCHEMAS = frozenset({1, 2})
+"""Versions that today's `Observation` reads as they were meant: what a later one added has a default."""
 
 
 class Priority(StrEnum):
@@ -171,19 +173,27 @@ class Draft(Value):
 
 
 class ToolMessage(Value):
-    """One turn that the planner is shown: which skill was called with what, and a summary of its result or error."""
+    """One turn that the planner is shown: which skill was called with what, and a summary of its result or error.
+
+    `error` is the code of what went wrong; a turn that failed before there was this field has none.
+    """
 
     skill: str
     arguments: str
     summary: str
     failed: bool = False
+    error: str | None = None
 
 
 class Observation(Value):
-    """All that a run has learnt so far; a checkpoint is this value as JSON."""
+    """All that a run has learnt so far; a checkpoint is this value as JSON.
+
+    `earlier_failure` says in plain English why the run failed that this one retries.
+    """
 
     ticket: TicketFacts
     hint: str | None = None
+    earlier_failure: str | None = None
     classification: Classification | None = None
     search: SearchResult | None = None
     searches: int = 0

@@ -9,7 +9,7 @@ from app.agent.loop import RunPorts, Start, drive
 from app.agent.ports import StepError, StepResult
 from app.agent.rule_planner import RulePlanner
 from app.agent.skill import CallLog
-from app.agent.steps import DraftReady, Outcome
+from app.agent.steps import Budget, DraftReady, Outcome
 from app.agent.values import Classification, Draft, Observation, Priority, TicketFacts, Verdict
 from app.bootstrap import Container
 from app.demo.tickets import DemoTicket, read_tickets
@@ -149,7 +149,7 @@ async def _one(ticket: DemoTicket, ports: RunPorts, max_steps: int) -> Checked:
         content=ticket.content,
         customer_name=ticket.customer_name,
     )
-    outcome = await drive(Start(Observation(ticket=facts), last_step=0, steps_left=max_steps), ports)
+    outcome = await drive(Start(Observation(ticket=facts), 0, Budget(max_steps, max_steps)), ports)
     known = outcome.observation
     if known.classification is None:
         raise RuntimeError(f"Ticket {ticket.key} was not classified: {known.turns}")

@@ -16,10 +16,10 @@ import openai
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import BaseModel, ValidationError
 
-from app.agent.ports import ModelUnavailable
+from app.agent.ports import ModelTimedOut, ModelUnavailable
 from app.agent.skill import CallLog, SkillFailed
 from app.llm.answers import check_finish, read_answer, tool_params
-from app.llm.failures import BROKE_OFF, NOT_UNDERSTOOD, CallFailed, read_failure
+from app.llm.failures import BROKE_OFF, NOT_UNDERSTOOD, TIMEOUT, CallFailed, read_failure
 from app.llm.metering import FAILED, Meter
 from app.llm.replies import Choice, Completion, Piece
 from app.settings import Settings
@@ -161,19 +161,24 @@ class ChatClient:
         except CallFailed as failed:
             first = failed
         if first.retry_after_s is None:
-            raise ModelUnavailable(first.message)
+            raise self._unavailable(first)
         await asyncio.sleep(first.retry_after_s)
         try:
             return await self._attempt(request, calls, send, 2)
         except CallFailed as second:
-            raise ModelUnavailable(second.message) from None
+            raise self._unavailable(second) from None
+
+    def _unavailable(self, last: CallFailed) -> ModelUnavailable:
+        if last.code == TIMEOUT:
+            return ModelTimedOut(last.message, self._limit_s)
+        return ModelUnavailable(last.message)
 
     async def _attempt(
         self, request: ChatRequest, calls: CallLog, send: Callable[[Meter], Awaitable[T]], attempt: int
     ) -> T:
         meter = Meter(request.task, self._provider, self._model, attempt, request.prompt_version, request.text)
         try:
-            async with asyncio.timeout(self._limit_s):
+            async with asyncio.timeout(self._limit_s) as limit:
                 return await send(meter)
         except asyncio.CancelledError:
             meter.end("cancelled")
@@ -185,6 +190,8 @@ class ChatClient:
             meter.end(FAILED, failed.code)
             raise
         except (openai.OpenAIError, TimeoutError, JSONDecodeError) as error:
+            if isinstance(error, TimeoutError) and not limit.expired():
+                raise  # whose ever it is, it says nothing about the model
             failure = read_failure(error)
             meter.end(FAILED, failure.code)
             logger.warning("model call failed: task=%s provider=%s code=%s", request.task, self._provider, failure.code)

@@ -9,6 +9,8 @@ from app.msgids import msgid
 LONGEST_WAIT_S = 2.0
 """A provider that asks for more patience than this is not waited for."""
 
+TIMEOUT = "timeout"
+"""The code of a call that was given up after our own limit."""
 NO_ANSWER = msgid("The model did not answer in time.")
 NO_CONNECTION = msgid("The model can't be reached.")
 BROKE_OFF = msgid("The connection to the model broke off.")
@@ -36,7 +38,7 @@ class CallFailed(Exception):
 def read_failure(error: openai.OpenAIError | TimeoutError | JSONDecodeError) -> CallFailed:
     """Return what `error` means; nothing of its text is kept."""
     if isinstance(error, openai.APITimeoutError | TimeoutError):
-        return CallFailed("timeout", NO_ANSWER)
+        return CallFailed(TIMEOUT, NO_ANSWER)
     if isinstance(error, openai.APIConnectionError):
         if _is_refused_connection(error):
             return CallFailed("unreachable", NO_CONNECTION, 0.0)

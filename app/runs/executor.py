@@ -8,9 +8,10 @@ from uuid import UUID
 import psycopg
 import sqlalchemy.exc
 
-from app.agent.loop import Agent, RunPorts, Start, drive
-from app.agent.ports import ModelUnavailable, RunLost
+from app.agent.loop import Agent, RunPorts, SkillTimedOut, Start, drive
+from app.agent.ports import ModelTimedOut, ModelUnavailable, RunLost
 from app.agent.skill import CallLog
+from app.agent.steps import Budget
 from app.logs import log_context
 from app.msgids import msgid
 from app.runs.journal import RunJournal
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 DATABASE_AWAY = msgid("The database did not answer. Try it again.")
 TIMED_OUT = msgid("The run took too long.")
+SKILL_TIMED_OUT = msgid("A step took too long: %(skill)s was given %(limit_s)s seconds.")
 UNEXPECTED = msgid("Something went wrong inside; the log has the details.")
 
 
@@ -66,34 +68,44 @@ class Executor:
 
     async def _drive(self, claimed: Claimed) -> None:
         journal, calls = RunJournal(self._ledger, claimed), CallLog()
+        limit = asyncio.timeout(claimed.row["timeout_ms"] / 1000)
         try:
-            async with asyncio.timeout(claimed.row["timeout_ms"] / 1000):
+            async with limit:
                 await drive(self._start(claimed), self._ports(claimed, journal, calls))
         except RunLost:
             log.info("stopped: the run was cancelled, superseded or taken over")
         except asyncio.CancelledError:
             # The one place that ends a cancelled run's task. Who cancelled the run has written that already.
             await self._leave(claimed, journal, calls)
-        except ModelUnavailable as error:
-            await self._fail(journal, calls, Failure("model_unavailable", error.message))
-        except TimeoutError:
-            await self._fail(journal, calls, self._timeout(claimed, "timed_out", TIMED_OUT))
-        except (psycopg.OperationalError, sqlalchemy.exc.OperationalError):
-            log.exception("the run lost the database")
-            await self._fail(journal, calls, Failure("database_away", DATABASE_AWAY))
-        except Exception:
-            log.exception("the run failed")
-            await self._fail(journal, calls, Failure("unexpected", UNEXPECTED))
+        except Exception as error:
+            await self._fail(journal, calls, self._failure(claimed, error, out_of_time=limit.expired()))
         finally:
             await self._close(journal, calls)
 
-    def _timeout(self, claimed: Claimed, code: str, message: str) -> Failure:
-        """Return the failure of a run that timed out; it is retried by itself unless that was done often enough."""
-        return Failure(code, message, retry=claimed.row["auto_retries"] < self._timeout_retries)
+    def _failure(self, claimed: Claimed, error: Exception, *, out_of_time: bool) -> Failure:
+        """Return why a run failed that ended in `error`. One that timed out is retried by itself, so often."""
+        retry = claimed.row["auto_retries"] < self._timeout_retries
+        match error:
+            case SkillTimedOut():
+                detail = {"skill": error.skill, "limit_s": _short(error.limit_s)}
+                return Failure("skill_timed_out", SKILL_TIMED_OUT, detail, retry)
+            case ModelTimedOut():
+                return Failure("model_timed_out", error.message, {"limit_s": _short(error.limit_s)}, retry)
+            case ModelUnavailable():
+                return Failure("model_unavailable", error.message)
+            case TimeoutError() if out_of_time:
+                return Failure("timed_out", TIMED_OUT, {"limit_s": _short(claimed.row["timeout_ms"] / 1000)}, retry)
+            case psycopg.OperationalError() | sqlalchemy.exc.OperationalError():
+                log.error("the run lost the database", exc_info=error)
+                return Failure("database_away", DATABASE_AWAY)
+            case _:
+                log.error("the run failed", exc_info=error)
+                return Failure("unexpected", UNEXPECTED)
 
     def _start(self, claimed: Claimed) -> Start:
         row = claimed.row
-        return Start(first_observation(row), row["cur_step"], row["max_steps"] - row["steps_taken"])
+        budget = Budget(row["max_steps"], row["max_steps"] - row["steps_taken"])
+        return Start(first_observation(row), row["cur_step"], budget)
 
     def _ports(self, claimed: Claimed, journal: RunJournal, calls: CallLog) -> RunPorts:
         return RunPorts(
@@ -129,3 +141,8 @@ class Executor:
             await journal.close(calls)
         except psycopg.Error as error:
             log.error("paid calls could not be written: %s", type(error).__name__)
+
+
+def _short(seconds: float) -> float:
+    """Return seconds as people write them: 60, not 60.0."""
+    return int(seconds) if seconds.is_integer() else seconds

@@ -1,6 +1,5 @@
 """Records one run: the agent's Journal port over the ledger. Knows what each kind of step end means for the rows."""
 
-from collections.abc import Sequence
 from typing import assert_never
 
 from pydantic import BaseModel
@@ -8,11 +7,11 @@ from pydantic_core import from_json
 
 from app.agent.ports import StepError, StepResult
 from app.agent.skill import CallLog
-from app.agent.steps import Continue, DraftReady, Escalate, Outcome
+from app.agent.steps import Continue, DraftReady, Escalate, Fail, Outcome
 from app.agent.values import CHECKPOINT_SCHEMA, Classification, Draft, SearchResult
 from app.ids import new_id
 from app.live.draft_stream import DraftStream
-from app.runs.ledger import Claimed, Failure, Happened, Ledger, PaidCalls, Params, json_text
+from app.runs.ledger import Claimed, Failure, Happened, Ledger, Move, PaidCalls, Params, json_text
 from app.runs.models import ArtifactType, EventType, RunStatus
 
 _ARTIFACT_OF: dict[type[BaseModel], ArtifactType] = {
@@ -52,10 +51,8 @@ class RunJournal:
         artifact = new_id() if kind else None
         value = result.value
         classified = value if isinstance(value, Classification) else None
-        status, reason, following = _consequences(outcome, str(artifact))
-        payload = {"step": number, "skill": result.skill, "facts": from_json(result.facts)}
         params = {
-            **self._end_params(number, outcome, reason),
+            **self._end_params(number, outcome),
             "output": json_text(value.model_dump_json()),
             "summary": json_text(result.facts),
             "artifact": artifact,
@@ -64,40 +61,39 @@ class RunJournal:
             "category": classified and classified.category,
             "confidence": classified and classified.confidence,
         }
-        events = [Happened(EventType.STEP_COMPLETED, payload), *following]
-        await self._ledger.end_step(self._claimed, status, params, events, self._paid)
+        payload = {"step": number, "skill": result.skill, "facts": from_json(result.facts)}
+        events = [Happened(EventType.STEP_COMPLETED, payload)]
+        await self._ledger.end_step(self._claimed, _move(outcome, str(artifact)), params, events, self._paid)
 
     async def step_failed(self, number: int, error: StepError, outcome: Outcome, calls: CallLog) -> None:
         """Record a failure and where the run goes."""
         self._draft.close()
         self._note(calls)
-        status, reason, following = _consequences(outcome, None)
-        payload = {"step": number, "skill": outcome.observation.turns[-1].skill, "error": error.code}
         params = {
-            **self._end_params(number, outcome, reason),
+            **self._end_params(number, outcome),
             "error_code": error.code,
             "error_message": error.message.replace("\0", ""),
         }
-        events = [Happened(EventType.STEP_FAILED, payload), *following]
-        await self._ledger.end_step(self._claimed, status, params, events, self._paid)
+        payload = {"step": number, "skill": outcome.observation.turns[-1].skill, "error": error.code}
+        events = [Happened(EventType.STEP_FAILED, payload)]
+        await self._ledger.end_step(self._claimed, _move(outcome), params, events, self._paid)
 
     async def ended(self, outcome: Outcome, calls: CallLog) -> None:
         """Record an outcome that came between two steps."""
         self._note(calls)
-        status, reason, following = _consequences(outcome, None)
-        await self._ledger.end_run(self._claimed, status, following, self._paid, reason=reason)
+        await self._ledger.end_run(self._claimed, _move(outcome), self._paid)
 
     async def failed(self, failure: Failure, calls: CallLog) -> None:
         """Record that the run failed. Raises RunLost."""
         self._draft.close()
         self._note(calls)
-        await self._ledger.end_run(self._claimed, RunStatus.FAILED, [failure.event], self._paid, failure=failure)
+        await self._ledger.end_run(self._claimed, _failed(failure), self._paid)
 
     async def handed_back(self, calls: CallLog) -> None:
         """Record that this process stops and another is to go on with the run. Raises RunLost."""
         self._note(calls)
         events = [Happened(EventType.RUN_RETRYING, {"reason": "worker_stopped"})]
-        await self._ledger.end_run(self._claimed, RunStatus.RETRYING, events, self._paid)
+        await self._ledger.end_run(self._claimed, Move(RunStatus.RETRYING, events), self._paid)
 
     async def close(self, calls: CallLog) -> None:
         """Put calls on record that no transition took along: those of a step that was cut off."""
@@ -108,35 +104,37 @@ class RunJournal:
         self._paid.add(self._step, calls.take())
 
     @staticmethod
-    def _end_params(number: int, outcome: Outcome, reason: str | None) -> Params:
+    def _end_params(number: int, outcome: Outcome) -> Params:
         """Return what every end of a step has; a result or an error fills in its own."""
         return {
             "step": number,
             "schema_version": CHECKPOINT_SCHEMA,
             "observation": json_text(outcome.observation.model_dump_json()),
-            "reason": reason,
             **dict.fromkeys(("output", "summary", "artifact", "artifact_type", "priority", "category", "confidence")),
             **dict.fromkeys(("error_code", "error_message")),
         }
 
 
-def _consequences(outcome: Outcome, draft_id: str | None) -> tuple[RunStatus, str | None, Sequence[Happened]]:
-    """Return where an outcome moves the run, why a person must take over, and the events that say so."""
+def _move(outcome: Outcome, draft_id: str | None = None) -> Move:
+    """Return where an outcome moves the run, and the events that say so."""
     match outcome:
         case Continue():
-            return RunStatus.RUNNING, None, ()
+            return Move(RunStatus.RUNNING)
         case DraftReady():
             made = {"artifact_id": draft_id}
-            return (
-                RunStatus.WAITING_FOR_REVIEW,
-                None,
-                (Happened(EventType.DRAFT_READY, made), Happened(EventType.REVIEW_REQUESTED, made)),
-            )
+            events = [Happened(EventType.DRAFT_READY, made), Happened(EventType.REVIEW_REQUESTED, made)]
+            return Move(RunStatus.WAITING_FOR_REVIEW, events)
         case Escalate():
             event = Happened(EventType.RUN_ESCALATED, {"reason": outcome.reason})
-            return RunStatus.WAITING_FOR_ESCALATION, outcome.reason, (event,)
+            return Move(RunStatus.WAITING_FOR_ESCALATION, [event], reason=outcome.reason)
+        case Fail():
+            return _failed(Failure(outcome.code, outcome.message, outcome.detail))
         case _ as never:
             assert_never(never)
+
+
+def _failed(failure: Failure) -> Move:
+    return Move(RunStatus.FAILED, [failure.event], failure=failure)
 
 
 def _as_object(arguments: str) -> str:

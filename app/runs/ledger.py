@@ -34,7 +34,7 @@ CONTENT_LIMIT = 20_000
 """Characters of what the customer wrote that a run may see, the newest."""
 PAST_LIMIT = 3
 """Earlier tickets of the same customer that a run may see, in summary."""
-NO_FAILURE: Params = {"error_code": None, "error_message": None, "error_detail": None, "retry": False}
+NO_FAILURE: Params = {"fail_code": None, "fail_message": None, "fail_detail": None, "retry": False}
 _CLAIMABLE = list(sources(RunStatus.RUNNING))
 
 
@@ -84,10 +84,34 @@ class Failure:
     def params(self) -> Params:
         """The parameters that put it on the run's row."""
         return {
-            "error_code": self.code,
-            "error_message": self.message,
-            "error_detail": None if self.detail is None else json_text(orjson.dumps(self.detail)),
+            "fail_code": self.code,
+            "fail_message": self.message,
+            "fail_detail": None if self.detail is None else json_text(orjson.dumps(self.detail)),
             "retry": self.retry,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Where a run goes, with the events that say so: why a person must take over (`reason`), or why it failed."""
+
+    status: RunStatus
+    events: Sequence[Happened] = ()
+    reason: str | None = None
+    failure: Failure | None = None
+
+    @property
+    def params(self) -> Params:
+        """The parameters that make the move. Raises ValueError on one that the table does not have."""
+        stays = self.status is RunStatus.RUNNING
+        if not stays and self.status not in MOVES[RunStatus.RUNNING]:
+            raise ValueError(f"a running run can't become {self.status}")
+        return {
+            "status": self.status,
+            "moves": not stays,
+            "final": self.status in FINAL,
+            "reason": self.reason,
+            **(self.failure.params if self.failure else NO_FAILURE),
         }
 
 
@@ -156,35 +180,16 @@ class Ledger:
         await self._transition(START_STEP, claimed, params, [event], paid)
 
     async def end_step(
-        self, claimed: Claimed, status: RunStatus, params: Params, events: Sequence[Happened], paid: PaidCalls
+        self, claimed: Claimed, move: Move, params: Params, events: Sequence[Happened], paid: PaidCalls
     ) -> None:
-        """Record a step's end with all that it made, and move the run to `status`. Raises RunLost."""
-        moves = _check_move(status)
-        await self._transition(END_STEP, claimed, {**params, "status": status, "moves": moves}, events, paid)
+        """Record a step's end with all that it made, and make the move. Raises RunLost."""
+        await self._transition(END_STEP, claimed, {**params, **move.params}, [*events, *move.events], paid)
 
-    async def end_run(
-        self,
-        claimed: Claimed,
-        status: RunStatus,
-        events: Sequence[Happened],
-        paid: PaidCalls,
-        *,
-        reason: str | None = None,
-        failure: Failure | None = None,
-    ) -> None:
-        """Move the run to `status` between steps and close what is open of it. Raises RunLost.
-
-        `reason` marks the ticket as escalated; `failure` says why a run failed.
-        """
-        _check_move(status)
-        params: Params = {
-            "status": status,
-            "final": status in FINAL,
-            "step_error": failure.code if failure else status,
-            "reason": reason,
-            **(failure.params if failure else NO_FAILURE),
-        }
-        await self._transition(END_RUN, claimed, params, events, paid)
+    async def end_run(self, claimed: Claimed, move: Move, paid: PaidCalls) -> None:
+        """Make a move between steps and close what is open of the run. Raises RunLost."""
+        closed_with = move.failure.code if move.failure else move.status
+        params: Params = {**move.params, "step_error": closed_with}
+        await self._transition(END_RUN, claimed, params, move.events, paid)
 
     async def save_calls(self, claimed: Claimed, paid: PaidCalls) -> None:
         """Put on record, and count into the run, what no transition took along, whatever has become of the run."""
@@ -260,15 +265,6 @@ def json_text(json: str | bytes) -> str:
         return text
     # An escaped backslash before it makes it harmless text, so pairs of backslashes are stepped over.
     return re.sub(r"(\\\\)|\\u0000", lambda match: match[1] or "", text)
-
-
-def _check_move(status: RunStatus) -> bool:
-    """Return whether going to `status` moves a running run; refuse a move that the table does not have."""
-    if status is RunStatus.RUNNING:
-        return False
-    if status not in MOVES[RunStatus.RUNNING]:
-        raise ValueError(f"a running run can't become {status}")
-    return True
 
 
 def _fields(call: ModelCall) -> dict[str, object]:

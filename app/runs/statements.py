@@ -38,6 +38,8 @@ _EVENTS = """
   )"""
 _PAID = """tokens_in = runs.tokens_in + %(tokens_in)s, tokens_out = runs.tokens_out + %(tokens_out)s,
            cost_micro = runs.cost_micro + %(cost)s, model_used = coalesce(%(model)s::text, runs.model_used)"""
+_FAILED = """error_code = %(fail_code)s::text, error_message = %(fail_message)s::text,
+           error_detail = %(fail_detail)s::jsonb, ended_at = CASE WHEN %(final)s THEN now() END"""
 
 CLAIM = """
 WITH r AS (
@@ -108,7 +110,7 @@ WITH {_THREAD},
   g AS (
     UPDATE runs SET status = %(status)s, {_PAID},
                     moved_at = CASE WHEN %(moves)s THEN now() ELSE runs.moved_at END,
-                    lease_until = CASE WHEN %(moves)s THEN NULL ELSE runs.lease_until END
+                    lease_until = CASE WHEN %(moves)s THEN NULL ELSE runs.lease_until END, {_FAILED}
       FROM t WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
     RETURNING runs.id, runs.ticket_id
   ),
@@ -150,10 +152,8 @@ SELECT t.last_seq FROM g, t
 END_RUN = f"""
 WITH {_THREAD},
   g AS (
-    UPDATE runs SET status = %(status)s, {_PAID}, error_code = %(error_code)s::text,
-                    error_message = %(error_message)s::text, moved_at = now(), lease_until = NULL,
-                    error_detail = %(error_detail)s::jsonb, retry_at = CASE WHEN %(retry)s THEN now() END,
-                    ended_at = CASE WHEN %(final)s THEN now() ELSE runs.ended_at END
+    UPDATE runs SET status = %(status)s, {_PAID}, {_FAILED}, moved_at = now(), lease_until = NULL,
+                    retry_at = CASE WHEN %(retry)s THEN now() END
       FROM t WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
     RETURNING runs.id, runs.ticket_id
   ),

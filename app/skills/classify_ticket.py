@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.agent.ports import Classifier
 from app.agent.skill import Facts, Level, Phase, SkillContext
 from app.agent.values import Classification, Observation
+from app.msgids import msgid
 
 
 class ClassifyTicketParams(BaseModel):
@@ -26,6 +27,9 @@ class ClassifyTicket:
     level: ClassVar[Level] = Level.READ
     phase: ClassVar[Phase] = Phase.CLASSIFY
     retry_safe: ClassVar[bool] = True
+    keeps_failing: ClassVar[str] = msgid(
+        "Classifying failed three times in a row: what the model wrote could not be used."
+    )
     Params: type[BaseModel] = ClassifyTicketParams
 
     def __init__(self, classifier: Classifier) -> None:

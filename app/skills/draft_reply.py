@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.agent.ports import Drafter
 from app.agent.skill import Facts, Level, Phase, SkillContext
 from app.agent.values import Draft, Observation
+from app.msgids import msgid
 
 
 class DraftReplyParams(BaseModel):
@@ -25,6 +26,9 @@ class DraftReply:
     level: ClassVar[Level] = Level.DRAFT
     phase: ClassVar[Phase] = Phase.DRAFT
     retry_safe: ClassVar[bool] = True
+    keeps_failing: ClassVar[str] = msgid(
+        "Drafting failed three times in a row: what the model wrote could not be used."
+    )
     Params: type[BaseModel] = DraftReplyParams
 
     def __init__(self, drafter: Drafter) -> None:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.agent.ports import Retriever
 from app.agent.skill import Facts, Level, Phase, SkillContext
 from app.agent.values import Observation, SearchResult
+from app.msgids import msgid
 
 QUERY_LIMIT = 500
 _TITLES_SHOWN = 3
@@ -30,6 +31,9 @@ class SearchKnowledge:
     level: ClassVar[Level] = Level.READ
     phase: ClassVar[Phase] = Phase.SEARCH
     retry_safe: ClassVar[bool] = True
+    keeps_failing: ClassVar[str] = msgid(
+        "Searching failed three times in a row: what the model asked for could not be used."
+    )
     Params: type[BaseModel] = SearchKnowledgeParams
 
     def __init__(self, retriever: Retriever) -> None:

@@ -6,14 +6,25 @@ from collections.abc import Sequence
 import pytest
 
 from app.agent.admission import AnySkill
-from app.agent.loop import RunPorts, Start, drive
-from app.agent.ports import Planner
+from app.agent.loop import RunPorts, SkillTimedOut, Start, drive
+from app.agent.ports import CallSkill, Planner
 from app.agent.rule_planner import RulePlanner
 from app.agent.skill import CallLog, Level, Phase, SkillFailed
-from app.agent.steps import GAVE_UP, KEEPS_FAILING, NOT_COVERED, OUT_OF_STEPS, DraftReady, Escalate
-from app.agent.values import Classification, Observation, Sufficiency
+from app.agent.steps import (
+    GAVE_UP,
+    NOT_COVERED,
+    OUT_OF_STEPS,
+    PLANNING_KEEPS_FAILING,
+    Budget,
+    DraftReady,
+    Escalate,
+    Fail,
+    loop_of,
+)
+from app.agent.values import Classification, Observation, SearchResult, Sufficiency
 from app.skills import make_skills
 from app.skills.classify_ticket import ClassifyTicket
+from app.skills.search_knowledge import SearchKnowledge
 from tests.agent.parts import (
     FixedClassifier,
     FixedDrafter,
@@ -50,8 +61,9 @@ class Run:
         self.journal = KeptJournal()
         self.shown: list[str] = []
         made = make_skills(classifier or FixedClassifier(), self.retriever, self.drafter)
+        begin = Start(start or Observation(ticket=ticket()), 0, Budget(steps, steps))
         ports = RunPorts(planner, skills or made, self.journal, CallLog(), self._show, skill_timeout_s)
-        self.outcome = asyncio.run(drive(Start(start or Observation(ticket=ticket()), 0, steps), ports))
+        self.outcome = asyncio.run(drive(begin, ports))
 
     async def _show(self, text: str) -> None:
         self.shown.append(text)
@@ -162,10 +174,60 @@ def test_an_agent_never_runs_a_skill_that_sends(level: Level) -> None:
     assert ("failed", 1, "forbidden_level", "Continue") in run.journal.lines
 
 
-def test_the_third_failure_in_a_row_goes_to_a_person() -> None:
+def test_the_third_answer_in_a_row_that_cannot_be_used_goes_to_a_person_and_names_the_skill() -> None:
     run = Run(RulePlanner(), classifier=FixedClassifier(failures=3))
-    assert run.reason == KEEPS_FAILING
+    assert run.reason == ClassifyTicket.keeps_failing
     assert run.journal.lines[-1] == ("failed", 3, "bad_output", "Escalate")
+
+
+def test_arguments_that_cannot_be_used_count_as_the_answers_do() -> None:
+    bad = call("search_knowledge", '{"query": 7}')
+    run = Run(ScriptedPlanner([CLASSIFY, bad, bad, bad]))
+    assert run.reason == SearchKnowledge.keeps_failing
+
+
+def test_what_another_skill_does_in_between_does_not_break_the_row() -> None:
+    bad = call("search_knowledge", '{"query": 7}')
+    run = Run(ScriptedPlanner([CLASSIFY, bad, DRAFT, bad, DRAFT, bad]), steps=9)
+    assert run.reason == SearchKnowledge.keeps_failing
+
+
+def test_a_success_breaks_the_row() -> None:
+    bad = call("search_knowledge", '{"query": 7}')
+    run = Run(
+        ScriptedPlanner([CLASSIFY, bad, bad, SEARCH, bad, SEARCH, DRAFT]),
+        steps=9,
+        retriever=FixedRetriever([INSUFFICIENT, Sufficiency.SUFFICIENT]),
+    )
+    assert isinstance(run.outcome, DraftReady)
+
+
+@pytest.mark.parametrize(
+    "wrong", [call("no_such_skill"), DRAFT, call("classify_ticket", '{"password": "hunter2"}')], ids=lambda c: c.name
+)
+def test_a_wrong_turn_never_goes_to_a_person_and_the_limit_names_the_loop(wrong: CallSkill) -> None:
+    run = Run(ScriptedPlanner([wrong] * 5))
+    assert isinstance(run.outcome, Fail)
+    assert (run.outcome.code, run.outcome.message) == ("step_limit", OUT_OF_STEPS)
+    assert run.outcome.detail == {"steps": 5, "loop": f"{wrong.name} → …"}
+    assert run.journal.lines[-1][:2] == ("failed", 5)
+    assert run.journal.lines[-1][3] == "Fail"
+
+
+@pytest.mark.parametrize(
+    ("steps", "loop"),
+    [
+        ("a", "a"),
+        ("abc", "a → b → c"),
+        ("aaa", "a → …"),
+        ("abcc", "c → …"),
+        ("xabab", "a → b → …"),
+        ("xyabcabc", "a → b → c → …"),
+        ("", ""),
+    ],
+)
+def test_a_loop_is_named_by_its_shortest_round(steps: str, loop: str) -> None:
+    assert loop_of(list(steps)) == loop
 
 
 def test_two_failures_in_a_row_do_not() -> None:
@@ -181,7 +243,7 @@ def test_a_planner_that_fails_has_made_a_step_that_failed_and_may_try_again() ->
 
 def test_a_planner_that_keeps_failing_goes_to_a_person() -> None:
     run = Run(ScriptedPlanner([CUT_OFF] * 3))
-    assert run.reason == KEEPS_FAILING
+    assert run.reason == PLANNING_KEEPS_FAILING
     assert run.journal.lines[-1] == ("failed", 3, "model_output_cut", "Escalate")
 
 
@@ -223,15 +285,23 @@ def test_a_planner_that_stops_early_leaves_the_ticket_to_a_person() -> None:
     assert run.journal.lines[-1] == ("ended", "Escalate")
 
 
-def test_the_last_step_without_a_draft_escalates_in_its_own_write() -> None:
+def test_the_last_step_without_a_draft_fails_the_run_in_its_own_write() -> None:
     run = Run(ScriptedPlanner([DRAFT, CLASSIFY, SEARCH]), steps=3)
-    assert run.reason == OUT_OF_STEPS
-    assert run.journal.lines[-1] == ("finished", 3, "search_knowledge", "Escalate")
+    assert isinstance(run.outcome, Fail)
+    assert run.outcome.detail == {"steps": 3, "loop": "draft_reply → classify_ticket → search_knowledge"}
+    assert run.journal.lines[-1] == ("finished", 3, "search_knowledge", "Fail")
 
 
 def test_a_run_without_a_step_left_takes_none() -> None:
     run = Run(RulePlanner(), steps=0)
-    assert run.journal.lines == [("ended", "Escalate")]
+    assert run.journal.lines == [("ended", "Fail")]
+
+
+def test_the_turns_of_an_earlier_run_are_no_part_of_the_loop() -> None:
+    known = Run(RulePlanner()).outcome.observation.model_copy(update={"draft": None})
+    run = Run(ScriptedPlanner([SEARCH] * 2), start=known, steps=2)
+    assert isinstance(run.outcome, Fail)
+    assert run.outcome.detail["loop"] == "search_knowledge → …"
 
 
 def test_a_resumed_run_goes_on_where_it_stood() -> None:
@@ -245,8 +315,20 @@ def test_every_paid_call_reaches_the_journal() -> None:
     assert run.journal.paid == 4
 
 
-def test_a_skill_that_hangs_is_cut_off() -> None:
-    hanging = FixedDrafter()
-    hanging.gate = asyncio.Event()
-    with pytest.raises(TimeoutError):
+def test_a_skill_that_hangs_is_cut_off_by_its_name() -> None:
+    hanging = FixedDrafter(gate=asyncio.Event())
+    with pytest.raises(SkillTimedOut) as raised:
         Run(RulePlanner(), drafter=hanging, skill_timeout_s=0.05)
+    assert (raised.value.skill, raised.value.limit_s) == ("draft_reply", 0.05)
+
+
+class TimesOutItself(FixedRetriever):
+    """A retriever whose own socket times out."""
+
+    async def search(self, query: str) -> SearchResult:
+        raise TimeoutError
+
+
+def test_a_time_out_of_the_skills_own_is_not_taken_for_its_limit() -> None:
+    with pytest.raises(TimeoutError):
+        Run(RulePlanner(), retriever=TimesOutItself())

@@ -8,7 +8,7 @@ import time
 import pytest
 from pydantic import BaseModel
 
-from app.agent.ports import ModelUnavailable
+from app.agent.ports import ModelTimedOut, ModelUnavailable
 from app.llm import failures
 from app.llm.client import ChatRequest
 from tests.llm.conftest import KEY
@@ -103,8 +103,9 @@ def test_stream_cut_in_the_middle(with_client, calls):
 @pytest.mark.parametrize("ask", [complete, stream])
 def test_silence_ends_at_the_limit(with_client, stub_llm, calls, ask):
     started = time.monotonic()
-    with pytest.raises(ModelUnavailable, match=failures.NO_ANSWER):
+    with pytest.raises(ModelTimedOut, match=failures.NO_ANSWER) as raised:
         ask(with_client, calls, "stub;delay=20", timeout_s=0.3)
+    assert raised.value.limit_s == 0.3
     assert time.monotonic() - started < 3
     (call,) = calls.take()
     assert (call.attempt, call.finish_reason, call.error) == (1, "error", "timeout")
@@ -112,7 +113,7 @@ def test_silence_ends_at_the_limit(with_client, stub_llm, calls, ask):
 
 
 def test_a_trickle_ends_at_the_limit_too(with_client, calls):
-    with pytest.raises(ModelUnavailable, match=failures.NO_ANSWER):
+    with pytest.raises(ModelTimedOut, match=failures.NO_ANSWER):
         stream(with_client, calls, "stub;chunks=100;chunk_delay=0.1;text=200", timeout_s=0.5)
     assert [call.error for call in calls.take()] == ["timeout"]
 
@@ -156,11 +157,12 @@ def test_a_web_page_is_no_answer(with_client, calls, ask):
     assert call.finish_reason == "error"
 
 
-def test_failing_viewer_is_not_taken_for_the_model(with_client, calls):
+@pytest.mark.parametrize("error", [RuntimeError, TimeoutError])
+def test_failing_viewer_is_not_taken_for_the_model(with_client, calls, error):
     async def broken(text):
-        raise RuntimeError("the page is gone")
+        raise error("the page is gone")
 
-    with pytest.raises(RuntimeError, match="the page is gone"):
+    with pytest.raises(error, match="the page is gone"):
         stream(with_client, calls, on_text=broken)
     assert [call.finish_reason for call in calls.take()] == ["error"]
 
