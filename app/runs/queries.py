@@ -16,10 +16,12 @@ ENDS = (
     EventType.RUN_FAILED,
     EventType.RUN_CANCELLED,
     EventType.RUN_SUPERSEDED,
+    EventType.REPLY_RECALLED,
+    EventType.REPLY_RECALLED,
     EventType.REPLY_SENT,
     EventType.REPLY_FAILED,
 )
-"""Events after which a run has no more: it ended without a reply, or its reply has left or will not."""
+"""Events after which a run has no more: it ended without a reply, or its reply has left, or will not."""
 
 
 @dataclass(frozen=True, slots=True)
