@@ -1,5 +1,5 @@
 """JSON for other systems under /api/v1, over the same services as the pages. Described in docs/api.md."""
 
-from app.api import runs, tickets
+from app.api import messages, runs, tickets
 
-BLUEPRINTS = (tickets.bp, runs.bp)
+BLUEPRINTS = (tickets.bp, messages.bp, runs.bp)

@@ -7,6 +7,7 @@ from uuid import UUID
 from flask import url_for
 from pydantic import BaseModel, ConfigDict
 
+from app.intake.messages import ReceivedMessage
 from app.intake.service import Received
 from app.review.contract import StoredDraft
 from app.runs.queries import RunRow, StepRow
@@ -40,6 +41,56 @@ class ReceivedShape(Shape):
             url=url_for("api_tickets.show", ref=str(received.number)),
             events_url=url_for("api_runs.events", run_id=received.run_id),
         )
+
+
+class FollowUpShape(Shape):
+    """The ticket that goes on from one which had been closed for too long."""
+
+    id: UUID
+    number: int
+    url: str
+
+
+class ReceivedMessageShape(Shape):
+    """The answer to a message: the ticket written to, the message's number, the run that answers it.
+
+    `follow_up` is the ticket that the message went to instead, if it did.
+    """
+
+    id: UUID
+    ticket_id: UUID
+    ticket_number: int
+    number: int
+    run_id: UUID | None
+    created: bool
+    follow_up: FollowUpShape | None
+    url: str
+    events_url: str | None
+
+    @classmethod
+    def of(cls, addressed: TicketRow, received: ReceivedMessage) -> Self:
+        """Return the shape, with the addresses to follow."""
+        url = url_for("api_tickets.show", ref=str(received.ticket_number))
+        follow_up = FollowUpShape(id=received.ticket_id, number=received.ticket_number, url=url)
+        return cls(
+            id=received.message_id,
+            ticket_id=addressed.id,
+            ticket_number=addressed.number,
+            number=received.number,
+            run_id=received.run_id,
+            created=received.created,
+            follow_up=follow_up if received.follow_up else None,
+            url=url,
+            events_url=url_for("api_runs.events", run_id=received.run_id) if received.run_id else None,
+        )
+
+
+class MovedShape(Shape):
+    """Who was first, to what, and when; `by` is null where no person was."""
+
+    to: str
+    by: str | None
+    at: datetime | None
 
 
 class RunBrief(Shape):

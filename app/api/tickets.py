@@ -1,8 +1,10 @@
 """Tickets: take one in, look at one, list them."""
 
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
 from flask import Response, request, url_for
+from sqlalchemy.orm import Session
 
 from app.api.entry import api_blueprint, holder, json_answer, json_object
 from app.api.shapes import ReceivedShape, TicketDetail, TicketList, TicketShape
@@ -14,7 +16,7 @@ from app.intake.service import receive_ticket
 from app.msgids import msgid
 from app.runs.queries import newest_runs
 from app.tickets.models import TicketStatus
-from app.tickets.queries import conversation, ticket_row, tickets_newest_first
+from app.tickets.queries import TicketRow, conversation, ticket_row, tickets_newest_first
 
 PAGE, PAGE_MAX = 50, 100
 KEY = "idempotency_key"
@@ -40,9 +42,7 @@ def create() -> Response:
 def show(ref: str) -> Response:
     """Show a ticket by its number or id."""
     with container().sessions() as session:
-        row = ticket_row(session, _reference(ref))
-        if row is None:
-            raise NotFound("There is no such ticket.")
+        row = ticket_of(session, ref)
         run = newest_runs(session, [row.id]).get(row.id)
         return json_answer(TicketDetail.whole(row, run, conversation(session, row.id)))
 
@@ -63,15 +63,14 @@ def index() -> Response:
 
 def _request_of(fields: dict[str, object]) -> tuple[str, NewTicket]:
     """Return key and ticket. Raises InvalidFields that names every fault at once."""
-    unknown = sorted(name for name in fields if name not in (*FIELDS, KEY))
-    faults = [FieldError(name, msgid("There is no such field.")) for name in unknown]
+    faults = unknown_fields(fields, (*FIELDS, KEY))
     key = new = None
     try:
         new = parse_new_ticket(fields)
     except InvalidFields as refused:
         faults += refused.errors
     try:
-        key = parse_key(_key_of(fields))
+        key = parse_key(key_of(fields))
     except InvalidFields as refused:
         faults += refused.errors
     if key is None or new is None or faults:
@@ -79,11 +78,25 @@ def _request_of(fields: dict[str, object]) -> tuple[str, NewTicket]:
     return key, new
 
 
-def _key_of(fields: dict[str, object]) -> object:
+def unknown_fields(fields: Iterable[str], known: Collection[str]) -> list[FieldError]:
+    """Return a fault for each field that there is not, so that a mistyped name does not go unnoticed."""
+    return [FieldError(name, msgid("There is no such field.")) for name in sorted(fields) if name not in known]
+
+
+def key_of(fields: dict[str, object]) -> object:
+    """Return the idempotency key as it was sent, in header or body. Raises InvalidFields when they differ."""
     header, body = request.headers.get("Idempotency-Key"), fields.get(KEY)
     if header is not None and body is not None and header != body:
         raise InvalidFields((FieldError(KEY, msgid("Header and body name different keys.")),))
     return body if header is None else header
+
+
+def ticket_of(session: Session, ref: str) -> TicketRow:
+    """Return the ticket with this number or id. Raises NotFound."""
+    row = ticket_row(session, _reference(ref))
+    if row is None:
+        raise NotFound("There is no such ticket.")
+    return row
 
 
 def _reference(ref: str) -> UUID | int:

@@ -57,10 +57,19 @@ def init_errors(app: Flask) -> None:
     app.register_error_handler(Exception, _unexpected)
 
 
-def error_answer(status: int, code: str, words: str, fields: dict[str, str] | None = None) -> BaseResponse:
-    """Return the answer to an error for whoever asked: API, htmx or a browser that wants a page."""
+def error_answer(
+    status: int,
+    code: str,
+    words: str,
+    fields: dict[str, str] | None = None,
+    facts: dict[str, object] | None = None,
+) -> BaseResponse:
+    """Return the answer to an error for whoever asked: API, htmx or a browser that wants a page.
+
+    `facts` are further members of the API's problem document.
+    """
     if request.path.startswith(API):
-        return _problem(status, code, words, fields or {})
+        return _problem(status, code, words, fields or {}, facts or {})
     if is_htmx():
         return answer(render_template("errors/_toast.html", status=status, words=words), status)
     title = gettext(_TITLES.get(status, _TITLES[500] if status >= 500 else _TITLES[400]))
@@ -117,7 +126,7 @@ def _unexpected(error: Exception) -> BaseResponse:
     return error_answer(500, code, gettext(words))
 
 
-def _problem(status: int, code: str, words: str, fields: dict[str, str]) -> Response:
+def _problem(status: int, code: str, words: str, fields: dict[str, str], facts: dict[str, object]) -> Response:
     body: dict[str, object] = {
         "type": f"urn:draftdesk:error:{code}",
         "title": code.replace("_", " "),
@@ -125,6 +134,7 @@ def _problem(status: int, code: str, words: str, fields: dict[str, str]) -> Resp
         "detail": words,
         "request_id": request_id(),
     }
+    body |= facts
     if fields:
         body["errors"] = [{"field": name, "message": message} for name, message in fields.items()]
     response = jsonify(body)

@@ -60,4 +60,4 @@ def test_the_examples(api: Caller) -> None:
                 variables["RUN"] = answer.get_json()["run_id"]
     assert answer is not None
     assert "event: run_created\n" in answer.get_data(as_text=True)
-    assert examples == 7
+    assert examples == 9

@@ -35,6 +35,7 @@ def test_cancel(api: Caller, container: Container) -> None:
     assert (answer.status_code, answer.get_json()["status"]) == (200, "cancelled")
     again = api.post(f"/runs/{desk.run_id}/cancel")
     assert (again.status_code, again.get_json()["type"]) == (409, "urn:draftdesk:error:run_moved")
+    assert again.get_json()["moved"]["to"] == "cancelled"
     with container.transaction() as session:
         entry = session.scalars(select(AuditEntry)).one()
         assert (entry.action, entry.staff_id, entry.detail) == ("run_cancelled", None, {"token": "shop-backend"})
@@ -51,7 +52,12 @@ def test_runs_that_do_not_exist(api: Caller, path: str) -> None:
 def test_no_address_approves(app: Flask) -> None:
     rules = [rule for rule in app.url_map.iter_rules() if rule.rule.startswith("/api/")]
     writes = {rule.rule for rule in rules if rule.methods and rule.methods & {"POST", "PUT", "PATCH", "DELETE"}}
-    assert writes == {"/api/v1/tickets", "/api/v1/runs/<uuid:run_id>/cancel"}
+    assert writes == {
+        "/api/v1/tickets",
+        "/api/v1/tickets/<ref>/messages",
+        "/api/v1/tickets/<ref>/status",
+        "/api/v1/runs/<uuid:run_id>/cancel",
+    }
 
 
 def happen(container: Container, ticket_id: UUID, run_id: UUID, *types: EventType) -> None:
