@@ -70,29 +70,30 @@ def measure(on: Stage, tickets: Sequence[Received], viewers: int, rate: float, p
         publish(on, tickets, rate, GAP_S, published)
         back_s = pages.call("resume", cut)
         publish(on, tickets, rate, phase_s / 2, published)
-        seen = wait_for_all(pages, published, len(tickets))
+        seen, broken = wait_for_all(pages, published, len(tickets))
         after_mb = web.tree.pss_mb()
     finally:
         pages.close()
         web.stop()
     report(seen, published, len(tickets))
     open_kb, after_kb = (1024 * (now_mb - before_mb) / viewers for now_mb in (open_mb, after_mb))
+    print(f"  streams that were refused or broke off by themselves: {broken}")
     print(f"  {len(cut)} cut pages back in {back_s:.1f} s; web CPU {100 * cpu:.0f} % while events come")
     print(
         f"  memory a page {open_kb:.0f} kB open, {after_kb:.0f} kB at the end; web in all {after_mb:.0f} MB", flush=True
     )
 
 
-def wait_for_all(pages: Viewers, published: Published, tickets: int) -> list[Seen]:
-    """Return what the pages have seen once each has the newest event of its ticket, or the patience is over."""
+def wait_for_all(pages: Viewers, published: Published, tickets: int) -> tuple[list[Seen], int]:
+    """Return what `report` of the pages says once each has the newest event of its ticket, or the patience is over."""
     newest = {place: events[-1][0] for place, events in published.items()}
     end = monotonic() + SETTLE_S
     while True:
         time.sleep(1)
-        seen: list[Seen] = pages.call("report")
+        seen, broken = pages.call("report")
         behind = sum((one.last or 0) < newest.get(page % tickets, 0) for page, one in enumerate(seen))
         if not behind or monotonic() > end:
-            return seen
+            return seen, broken
 
 
 def report(seen: Sequence[Seen], published: Published, tickets: int) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 from app.clock import monotonic
 
 OPENING_AT_A_TIME = 100
+AGAIN_S = 0.5
+"""How long a page waits before it opens a stream again that broke off."""
 _ID = re.compile(rb"^id: (\d+)$", re.M)
 _REGION_OF_EVERY_EVENT = b'hx-target="#ticket-head"'
 
@@ -30,7 +32,7 @@ class Seen:
 
 
 class Stream(asyncio.Protocol):
-    """One connection of a page; `opened` is done when the first bytes of the stream are there."""
+    """One connection of a page; `began` is done at the first bytes of the stream, `ended` when it has ended."""
 
     def __init__(self, port: int, path: str, cookie: str, seen: Seen) -> None:
         head = f"GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\nAccept: text/event-stream\r\n"
@@ -39,8 +41,9 @@ class Stream(asyncio.Protocol):
         self._buffer = bytearray()
         self._looked = 0
         self._in_body = False
-        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.cut = False
+        self.began: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask for the stream."""
@@ -61,27 +64,32 @@ class Stream(asyncio.Protocol):
         self._looked = max(0, len(self._buffer) - 1)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Say so when it was not us who cut it."""
-        if not self.opened.done():
-            self.opened.set_exception(exc or ConnectionError("closed before the stream began"))
-        elif not self.cut:
-            print(f"a stream was lost: {exc}", flush=True)
+        """Tell who waits for the stream."""
+        if not self.began.done():
+            self.began.set_exception(exc or ConnectionError("closed before the stream began"))
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def abort(self) -> None:
+        """Close the connection without a word."""
+        if self.transport is not None:
+            self.transport.abort()
 
     def _read_head(self) -> bool:
         head, found, rest = bytes(self._buffer).partition(b"\r\n\r\n")
         if not found:
             return False
         if b" 200 " not in head.split(b"\r\n")[0]:
-            self.opened.set_exception(ConnectionError(head.split(b"\r\n")[0].decode()))
-            self.transport.abort()
+            self.began.set_exception(ConnectionError(head.split(b"\r\n")[0].decode()))
+            self.abort()
             return False
         self._buffer, self._in_body = bytearray(rest), True
         return True
 
     def _take(self, message: bytes) -> None:
         if message.startswith(b":"):
-            if not self.opened.done():
-                self.opened.set_result(None)
+            if not self.began.done():
+                self.began.set_result(None)
             return
         self._seen.messages += 1
         number = _ID.search(message[:200])
@@ -98,45 +106,55 @@ class _Pages:
         self._cookie = cookie
         self._paths: list[str] = []
         self._seen: list[Seen] = []
-        self._streams: dict[int, Stream] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._began: dict[int, asyncio.Event] = {}
+        self._free = asyncio.Semaphore(OPENING_AT_A_TIME)
+        self._broken = 0
 
     async def open(self, paths: Sequence[str]) -> float:
         """Open pages; returns the seconds until all streams have begun."""
         first = len(self._paths)
         self._paths += paths
         self._seen += [Seen() for _ in paths]
-        return await self._connect(range(first, len(self._paths)))
-
-    async def cut(self, pages: Sequence[int]) -> float:
-        """Cut the connections of some pages, as a network does: without a word to the server's application."""
-        for page in pages:
-            stream = self._streams.pop(page)
-            stream.cut = True
-            stream.transport.abort()
-        return 0.0
+        return await self.resume(range(first, len(self._paths)))
 
     async def resume(self, pages: Sequence[int]) -> float:
         """Let pages come back where they were; returns the seconds until all streams have begun."""
-        return await self._connect(pages)
+        at = monotonic()
+        for page in pages:
+            self._began[page] = asyncio.Event()
+            self._tasks[page] = asyncio.create_task(self._keep(page))
+        for page in pages:
+            await self._began[page].wait()
+        return monotonic() - at
 
-    async def report(self) -> list[Seen]:
-        """Return what the pages have seen."""
-        return self._seen
+    async def cut(self, pages: Sequence[int]) -> None:
+        """Cut the connections of some pages, as a network does: without a word to the server's application."""
+        tasks = [self._tasks.pop(page) for page in pages]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _connect(self, pages: Sequence[int]) -> float:
-        began, free = monotonic(), asyncio.Semaphore(OPENING_AT_A_TIME)
+    async def report(self) -> tuple[list[Seen], int]:
+        """Return what the pages have seen, and how often a stream was refused or broke off that nobody cut."""
+        return self._seen, self._broken
 
-        async def connect(page: int) -> None:
-            async with free:
-                seen, path = self._seen[page], self._paths[page]
-                _, stream = await asyncio.get_running_loop().create_connection(
-                    lambda: Stream(self._port, path, self._cookie, seen), "127.0.0.1", self._port
-                )
-                self._streams[page] = stream
-                await stream.opened
-
-        await asyncio.gather(*map(connect, pages))
-        return monotonic() - began
+    async def _keep(self, page: int) -> None:
+        """Hold a page's stream open, and open it again when it breaks, as the page does."""
+        while True:
+            stream = Stream(self._port, self._paths[page], self._cookie, self._seen[page])
+            try:
+                async with self._free:
+                    await asyncio.get_running_loop().create_connection(lambda: stream, "127.0.0.1", self._port)  # noqa: B023
+                    await stream.began
+                self._began[page].set()
+                await stream.ended
+            except OSError:
+                pass
+            finally:
+                stream.abort()
+            self._broken += 1
+            await asyncio.sleep(AGAIN_S)
 
 
 class Viewers:
