@@ -39,6 +39,11 @@ class OwnValkey:
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
+    def wake(self) -> None:
+        """Let it answer again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def client(self) -> Redis:
         """Return a client that asks once."""
         return Redis.from_url(self.url, retry=Retry(NoBackoff(), 0))

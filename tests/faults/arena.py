@@ -1,0 +1,117 @@
+"""An arena, a process with servers of its own: `python -m tests.faults.arena FOLDER POSTGRES_FOLDER URL`.
+
+Reads schedules from its input, a line of JSON each, and writes a report for each. It never starts a thread, so that it
+may fork; what the forked processes need is imported here, once.
+"""
+
+import gc
+import os
+import sys
+from pathlib import Path
+
+from sqlalchemy.orm import configure_mappers
+
+from app.bootstrap import build_container
+from app.clock import monotonic
+from app.settings import Settings
+from tests.faults import invariants
+from tests.faults.crew import Crew
+from tests.faults.desk import make_staff
+from tests.faults.play import Play
+from tests.faults.script import Report, Schedule
+from tests.faults.servers import Servers
+from tests.faults.story import Story
+
+LOG_CHARS = 12_000
+
+
+class Arena:
+    """Performs one schedule after another."""
+
+    def __init__(self, folder: Path, postgres_folder: Path, database_url: str) -> None:
+        self._folder = folder
+        self._servers = Servers(folder, postgres_folder, database_url)
+
+    def close(self) -> None:
+        """Stop the servers."""
+        self._servers.close()
+
+    def perform(self, schedule: Schedule) -> Report:
+        """Perform a schedule on empty servers and say what did not hold."""
+        started = monotonic()
+        servers = self._servers
+        servers.empty()
+        self._make_staff()
+        deadlocks = servers.deadlocks()
+        log_path = self._folder / "processes.log"
+        log = os.open(log_path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND)
+        crew = Crew(schedule, self._environment(schedule), log)
+        play = Play(schedule, servers, crew)
+        try:
+            play.perform()
+        finally:
+            crew.end()
+            servers.heal()
+            os.close(log)
+        story = Story(servers.database, servers.redis, servers.deadlocks() - deadlocks)
+        violations = play.violations + list(self._judge(schedule, play, story))
+        return Report(
+            seed=schedule.seed,
+            violations=violations,
+            seconds=monotonic() - started,
+            tickets=story.told(),
+            answers=[command.told() for command in play.commands.all],
+            log=log_path.read_text(errors="replace")[-LOG_CHARS:] if violations else "",
+        )
+
+    def _judge(self, schedule: Schedule, play: Play, story: Story) -> invariants.Violations:
+        for holds in invariants.ALWAYS:
+            yield from holds(story)
+        restarted = self._servers.postgres_was_restarted()
+        if not self._servers.valkey_was_lost:
+            yield from invariants.the_newest_event_is_published(story)
+        yield from invariants.what_was_answered_is_true(story, play.commands.all, database_went_away=restarted)
+        if not schedule.meets("crash"):
+            lost = restarted or schedule.meets("lose_answer")
+            yield from invariants.runs_fail_for_a_known_reason(story, database_went_away=lost)
+
+    def _make_staff(self) -> None:
+        urls = {"database_url": self._servers.database_url, "redis_url": self._servers.redis_url}
+        container = build_container(Settings(_env_file=None, demo=True, **urls))
+        make_staff(container)
+        container.engine.dispose()
+        container.redis.close()
+
+    def _environment(self, schedule: Schedule) -> dict[str, str]:
+        return {
+            "DEMO": "1",
+            "DATABASE_URL": self._servers.database_url,
+            "REDIS_URL": self._servers.redis_url,
+            "VAR_DIR": str(self._folder),
+            "WORKER_LANES": "4",
+            "MESSAGE_WINDOW_S": "0.1",
+            "MESSAGE_WAIT_MAX_S": "0.3",
+            "STALE_RUNS": schedule.stale_runs,
+            "LLM_MODEL": schedule.agent.model,
+            **schedule.settings,
+        }
+
+
+def main(folder: str, postgres_folder: str, database_url: str) -> None:
+    """Perform schedules until the end of the input."""
+    # Whatever writes to the standard output writes to the log; the reports have the real one to themselves.
+    reports = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    configure_mappers()
+    arena = Arena(Path(folder), Path(postgres_folder), database_url)
+    gc.freeze()  # What is there now is never collected: forks would copy the pages that a collection touches.
+    try:
+        for line in sys.stdin:
+            report = arena.perform(Schedule.model_validate_json(line))
+            reports.write(report.model_dump_json() + "\n")
+    finally:
+        arena.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,144 @@
+"""Several arenas beside each other on one PostgreSQL: most of a schedule is waiting, so that more run than there are
+cores. Each is fed by a thread of the caller's process."""
+
+import os
+import queue
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TextIO
+
+import psycopg
+
+from app.embedded import EmbeddedPostgres
+from app.settings import ROOT
+from dev.database import bring_up_to_date
+from tests.faults.script import Report, Schedule
+
+REPORT_LIMIT_S = 90
+"""An arena that has not reported by then hangs; it is killed, and so is all that it has started."""
+OnReport = Callable[[Schedule, Report], None]
+
+
+class Fleet:
+    """Use `with`: it starts PostgreSQL and the arenas, and stops them."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self._folder = folder
+        self._postgres = EmbeddedPostgres(folder, durable=False)
+        self._size = size
+        self._arenas: queue.Queue[_Arena] = queue.Queue()
+
+    def __enter__(self) -> "Fleet":
+        url = self._postgres.start()
+        bring_up_to_date(url)
+        self._configure(url)
+        for number in range(self._size):
+            folder = self._folder / f"arena{number}"
+            folder.mkdir()
+            self._arenas.put(_Arena(folder, self._folder, url.replace("/draftdesk?", f"/arena{number}?", 1)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while not self._arenas.empty():
+            self._arenas.get().close()
+        self._postgres.stop()
+
+    def perform(self, schedule: Schedule) -> Report:
+        """Perform one schedule on the next arena that is free."""
+        arena = self._arenas.get()
+        try:
+            return arena.perform(schedule)
+        finally:
+            self._arenas.put(arena)
+
+    def perform_all(self, schedules: Iterable[Schedule], on_report: OnReport = lambda *_: None) -> list[Report]:
+        """Perform many, on all arenas at once; `on_report` is called with each as it comes, one at a time."""
+        waiting, lock, reports = iter(schedules), threading.Lock(), list[Report]()
+
+        def feed() -> None:
+            while True:
+                with lock:
+                    schedule = next(waiting, None)
+                if schedule is None:
+                    return
+                report = self.perform(schedule)
+                with lock:
+                    reports.append(report)
+                    on_report(schedule, report)
+
+        threads = [threading.Thread(target=feed) for _ in range(self._size)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return reports
+
+    def _configure(self, url: str) -> None:
+        """Make room for many connections, and a database for each arena. PostgreSQL's restart makes it so."""
+        dsn = url.replace("+psycopg", "", 1)
+        with psycopg.connect(dsn.replace("/draftdesk?", "/postgres?", 1), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET max_connections = 400")
+            for number in range(self._size):
+                name = f"arena{number}"
+                connection.execute(f"CREATE DATABASE {name} TEMPLATE draftdesk")
+                # A killed server must not lose what it has confirmed; a deadlock is to be found while it is rare.
+                connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = on")
+                connection.execute(f"ALTER DATABASE {name} SET deadlock_timeout = '50ms'")
+        self._postgres.stop()
+        self._postgres.start()
+
+
+class _Arena:
+    """One arena, as a process that is started again when it had to be killed."""
+
+    def __init__(self, folder: Path, postgres_folder: Path, database_url: str) -> None:
+        self._arguments = [str(folder), str(postgres_folder), database_url]
+        self._log = folder / "arena.log"
+        self._process = self._start()
+
+    def perform(self, schedule: Schedule) -> Report:
+        """Send the schedule and wait for the report."""
+        _in(self._process).write(schedule.model_dump_json() + "\n")
+        _in(self._process).flush()
+        out = self._process.stdout
+        assert out is not None
+        ready, _, _ = select.select([out], [], [], REPORT_LIMIT_S)
+        line = out.readline() if ready else ""
+        if line:
+            return Report.model_validate_json(line)
+        problem = f"the arena gave no report within {REPORT_LIMIT_S} s, or has died"
+        self.close()
+        log = self._log.read_text(errors="replace")[-4000:]
+        self._process = self._start()
+        return Report(seed=schedule.seed, violations=[problem], log=log)
+
+    def close(self) -> None:
+        """End it: by the end of its input, or with all that it has started when it does not listen."""
+        _in(self._process).close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def _start(self) -> "subprocess.Popen[str]":
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.arena", *self._arguments],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
+
+
+def _in(process: "subprocess.Popen[str]") -> TextIO:
+    assert process.stdin is not None
+    return process.stdin  # type: ignore[return-value]

@@ -1,0 +1,85 @@
+"""Places in a process where a fault strikes. Each is passed on two sides, and counted.
+
+CLAIM, START_STEP, END_STEP, END_RUN, SAVE_CALLS  one of the worker's own statements, which are commits of their own
+statement                                         any of those
+skill:NAME                                        the port that a skill calls
+commit                                            a transaction of the web; what it has to tell is told after "after"
+sql                                               any statement of such a transaction
+"""
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from sqlalchemy import Engine, event
+from sqlalchemy.orm import Session
+
+from app.runs import statements
+from tests.faults.script import Point
+
+NAMES = ("CLAIM", "START_STEP", "END_STEP", "END_RUN", "SAVE_CALLS")
+
+
+class Points:
+    """The points of one process."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self._points = points
+        self._passed: Counter[tuple[str, str]] = Counter()
+
+    def passing(self, side: str, *places: str) -> str:
+        """Pass the places on that side: die, freeze, or return the fault that the caller has to act out."""
+        met = ""
+        for place in places:
+            self._passed[place, side] += 1
+            here = (place, side, self._passed[place, side])
+            for point in self._points:
+                if (point.place, point.side, point.nth) == here:
+                    met = self._strike(point) or met
+        return met
+
+    async def passing_skill(self, side: str, name: str) -> None:
+        """Pass a skill's port: it may also hang or break."""
+        fault = self.passing(side, f"skill:{name}", "skill")
+        if fault == "hang":
+            await asyncio.sleep(3600)
+        if fault == "crash":
+            raise ZeroDivisionError("as the schedule says")
+
+    @staticmethod
+    def _strike(point: Point) -> str:
+        if point.fault == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if point.fault == "freeze":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return point.fault
+
+
+def watch_ledger(points: Points) -> None:
+    """Have the run's own statements pass their points, on both sides of the commit that each of them is."""
+    names = {getattr(statements, name): name for name in NAMES}
+    execute = psycopg.AsyncConnection.execute
+
+    async def executed(connection: Any, query: Any, params: Any = None, **options: Any) -> Any:
+        name = names.get(query)
+        if name is None:
+            return await execute(connection, query, params, **options)
+        points.passing("before", name, "statement")
+        cursor = await execute(connection, query, params, **options)
+        if points.passing("after", name, "statement") == "lose_answer":
+            raise psycopg.OperationalError("the answer was lost, as the schedule says")
+        return cursor
+
+    psycopg.AsyncConnection.execute = executed  # type: ignore[method-assign]
+
+
+def watch_transactions(points: Points) -> None:
+    """Have the transactions of SQLAlchemy pass their points."""
+    event.listen(Session, "before_commit", lambda _: points.passing("before", "commit"))
+    event.listen(Session, "after_commit", lambda _: points.passing("after", "commit"))
+    event.listen(Engine, "before_cursor_execute", lambda *_: points.passing("before", "sql"))
+    event.listen(Engine, "after_cursor_execute", lambda *_: points.passing("after", "sql"))
