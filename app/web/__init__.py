@@ -1,6 +1,6 @@
 """HTML pages: one blueprint a page family. A view parses, calls one service, renders."""
 
-from app.web import auth, health, inbox, knowledge, live, new_ticket, preferences, review, tickets
+from app.web import admin_runs, auth, health, inbox, knowledge, live, new_ticket, preferences, review, tickets
 
 BLUEPRINTS = (
     health.blueprint,
@@ -12,4 +12,5 @@ BLUEPRINTS = (
     review.blueprint,
     live.blueprint,
     knowledge.blueprint,
+    admin_runs.blueprint,
 )

@@ -13,7 +13,7 @@ blueprint = Blueprint("health", __name__)
 @blueprint.get("/healthz")
 def healthz() -> tuple[Response, int]:
     """Answer 200 when PostgreSQL and Redis answer, else 503, and which of them does not."""
-    parts = {"postgresql": _postgresql_answers(), "redis": _redis_answers()}
+    parts = {"postgresql": _postgresql_answers(), "redis": redis_answers()}
     healthy = all(parts.values())
     body = {"status": "ok" if healthy else "unavailable"} | {name: "ok" if up else "away" for name, up in parts.items()}
     return jsonify(body), 200 if healthy else 503
@@ -28,7 +28,8 @@ def _postgresql_answers() -> bool:
         return False
 
 
-def _redis_answers() -> bool:
+def redis_answers() -> bool:
+    """Return whether Redis answers this process."""
     try:
         return bool(container().redis.ping())
     except RedisError:

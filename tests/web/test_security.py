@@ -154,7 +154,7 @@ def test_knowledge_is_for_supervisors(login: Login, path: str) -> None:
 def test_the_rail_shows_what_a_role_can_open(login: Login) -> None:
     seen = {role: text_of(login(role.value, role).get("/")) for role in Role}
     assert ['href="/knowledge"' in seen[role] for role in Role] == [False, True, True]
-    assert ['href="/admin/rq/"' in seen[role] for role in Role] == [False, False, True]
+    assert ['href="/admin/runs"' in seen[role] for role in Role] == [False, False, True]
 
 
 def test_the_dashboard_is_for_administrators(login: Login) -> None:

@@ -1,0 +1,84 @@
+"""What the operations page shows, read once: a list of runs, the counts of all lists, and the parts around them.
+
+Four statements, whatever the lists hold, and four more for each row that is open.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from flask import request
+from sqlalchemy.orm import Session
+
+from app.httpkit.container import container
+from app.ids import parse_id
+from app.runs.admin_lists import RunList
+from app.runs.admin_queries import EventRow, RunPage, WorkerRow, events_of, run_counts, run_list, workers
+from app.runs.queries import StepRow, steps_of
+from app.staff import queries as staff_queries
+from app.web import run_words
+from app.web.health import redis_answers
+
+OPEN_MOST = 10
+HELD_MOST = 50
+"""Rows that a page may hold on to: open ones, and those acted on that have left their list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What an open row shows beneath it: the run's steps and events, and people's names by id."""
+
+    steps: tuple[StepRow, ...]
+    events: tuple[EventRow, ...]
+    names: Mapping[UUID, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The page as an address names it. `opened` are the open rows, `held` those that stay though they left the list."""
+
+    shown: RunList
+    after: UUID | None
+    page: RunPage
+    counts: Mapping[RunList, int]
+    workers: tuple[WorkerRow, ...]
+    redis: bool
+    opened: Mapping[UUID, Opened]
+    held: frozenset[UUID]
+
+    @property
+    def query(self) -> dict[str, str]:
+        """Return the place in the lists as arguments for `url_for`."""
+        place = {"list": self.shown.value}
+        return place | {"after": str(self.after)} if self.after else place
+
+
+def read_board() -> Board:
+    """Read the page that the request names; what it names wrongly is left out."""
+    name = request.args.get("list", "")
+    shown = RunList(name) if name in {member.value for member in RunList} else RunList.RUNNING
+    after = parse_id(request.args.get("after", ""))
+    opened, held = _ids("open", OPEN_MOST), _ids("held", HELD_MOST)
+    with container().sessions() as session:
+        page = run_list(session, shown, after, also=opened | held)
+        return Board(
+            shown=shown,
+            after=after,
+            page=page,
+            counts=run_counts(session),
+            workers=workers(session),
+            redis=redis_answers(),
+            opened={run.id: read_opened(session, run.id) for run in page.runs if run.id in opened},
+            held=held,
+        )
+
+
+def read_opened(session: Session, run_id: UUID) -> Opened:
+    """Read what an open row shows."""
+    events = events_of(session, run_id)
+    return Opened(steps_of(session, run_id), events, staff_queries.names(session, run_words.people(events)))
+
+
+def _ids(name: str, most: int) -> frozenset[UUID]:
+    given = (parse_id(value) for value in request.args.getlist(name)[:most])
+    return frozenset(run_id for run_id in given if run_id is not None)

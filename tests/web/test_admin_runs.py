@@ -1,0 +1,206 @@
+"""The operations page: who may see it, what stands in each list, what a person can do, and what it costs to read."""
+
+import re
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import func, update
+
+from app.bootstrap import Container
+from app.clock import now
+from app.ids import first_id_at, new_id
+from app.runs.admin_lists import RunList
+from app.runs.admin_queries import run_counts, run_list, workers
+from app.runs.models import Run, RunOrigin, RunStatus, Step
+from app.staff.models import Role
+from app.tickets.models import Ticket, TicketStatus
+from tests.conftest import Login
+from tests.factories import MadeTicket, make_ticket
+from tests.runs.looking import events_of, run_of
+from tests.web.pages import ENGLISH, HTMX, send, text_of
+
+S = RunStatus
+HOSTILE = '<hx-partial hx-target="#toasts">"><img src=x onerror=alert(1)>'
+
+
+@pytest.fixture
+def admin(login: Login) -> FlaskClient:
+    return login("root", Role.ADMIN)
+
+
+def ago(**length: float):
+    """Return the time so long ago by the database's clock."""
+    return func.now() - timedelta(**length)
+
+
+def shape(container: Container, run_id: UUID, **values: object) -> None:
+    with container.transaction() as session:
+        session.execute(update(Run).where(Run.id == run_id).values(**values))
+
+
+def running(container: Container, *, lease_s: float = 8.0, owner: str = "box:42:p:c", **values: object) -> MadeTicket:
+    made = make_ticket(container, customer=f"C-{new_id()}")
+    until = func.now() + timedelta(seconds=lease_s)
+    shape(container, made.run_id, status=S.RUNNING, lease_owner=owner, lease_until=until, fence=1, **values)
+    return made
+
+
+def failed(container: Container, code: str = "worker_lost", **values: object) -> MadeTicket:
+    made = make_ticket(container, customer=f"C-{new_id()}", run_status=S.FAILED)
+    facts = {"error_code": code, "error_message": "The process that worked on this run no longer answers."}
+    shape(container, made.run_id, ended_at=func.now(), moved_at=func.now(), **facts | values)
+    return made
+
+
+def listed(container: Container, shown: RunList) -> list[UUID]:
+    with container.sessions() as session:
+        return [run.id for run in run_list(session, shown).runs]
+
+
+def act(client: FlaskClient, run_id: UUID, action: str, status: int = 200, **fields: object) -> str:
+    return text_of(send(client, f"/admin/runs/{run_id}/{action}", htmx=True, **fields), status)
+
+
+# ---------- who may ----------
+
+
+@pytest.mark.parametrize("path", ["", "/board", f"/{new_id()}", f"/{new_id()}/row"])
+def test_only_administrators_see_it(login: Login, client: FlaskClient, path: str) -> None:
+    away = client.get(f"/admin/runs{path}")
+    assert away.status_code == 302
+    assert "/sign-in?next=" in away.headers["Location"]
+    for role in (Role.AGENT, Role.SUPERVISOR):
+        text_of(login(role.value, role).get(f"/admin/runs{path}"), 403)
+
+
+@pytest.mark.parametrize("action", ["retry", "stop", "take-out", "sweep"])
+def test_only_administrators_act_and_only_by_the_page(
+    login: Login, admin: FlaskClient, container: Container, action: str
+) -> None:
+    made = failed(container)
+    path = "/admin/runs/sweep" if action == "sweep" else f"/admin/runs/{made.run_id}/{action}"
+    text_of(send(login("lead", Role.SUPERVISOR), path, htmx=True), 403)
+    text_of(admin.post(path, headers=HTMX), 400)
+    assert len(events_of(container, made.thread_id)) == 1
+    assert run_of(container, made.run_id).status == S.FAILED
+
+
+def test_the_rail_leads_there_for_administrators_only(login: Login, admin: FlaskClient) -> None:
+    assert 'href="/admin/runs"' in text_of(admin.get("/"))
+    assert "/admin/runs" not in text_of(login("lead", Role.SUPERVISOR).get("/"))
+    assert "/admin/rq" in text_of(admin.get("/admin/runs"))
+
+
+# ---------- the lists ----------
+
+
+def test_each_run_stands_in_its_lists(container: Container) -> None:
+    at_work, lost = running(container), running(container, lease_s=-3)
+    fresh, resumed, forgotten, later = (make_ticket(container, customer=f"C-{at}") for at in range(4))
+    shape(container, resumed.run_id, status=S.RETRYING, moved_at=ago(seconds=5), created_at=ago(hours=1))
+    shape(container, forgotten.run_id, created_at=ago(seconds=31))
+    shape(container, later.run_id, created_at=ago(minutes=5), not_before=func.now() + timedelta(seconds=9))
+    aside, broken = failed(container, "set_aside"), failed(container)
+    review, expert = (make_ticket(container, customer=f"W-{at}", run_status=S.WAITING_FOR_REVIEW) for at in range(2))
+    shape(container, expert.run_id, status=S.WAITING_FOR_ESCALATION)
+    make_ticket(container, customer="C-x", run_status=S.COMPLETED)
+    expected = {
+        RunList.RUNNING: [at_work, lost],
+        RunList.QUEUED: [fresh, resumed, forgotten, later],
+        RunList.STALE: [lost, forgotten],
+        RunList.SET_ASIDE: [aside],
+        RunList.FAILED: [broken, aside],
+        RunList.WAITING: [review, expert],
+    }
+    for shown, tickets in expected.items():
+        assert listed(container, shown) == [made.run_id for made in tickets], shown
+    with container.sessions() as session:
+        assert run_counts(session) == {shown: len(tickets) for shown, tickets in expected.items()}
+
+
+def test_what_is_dealt_with_is_not_set_aside_any_more(admin: FlaskClient, container: Container) -> None:
+    done, again = failed(container, "set_aside"), failed(container, "set_aside")
+    with container.transaction() as session:
+        closed = update(Ticket).where(Ticket.id == done.ticket_id).values(status=TicketStatus.CLOSED)
+        session.execute(closed)
+    act(admin, again.run_id, "retry")
+    assert listed(container, RunList.SET_ASIDE) == []
+    assert listed(container, RunList.FAILED) == [again.run_id, done.run_id]
+
+
+def test_old_failures_leave_the_list(container: Container) -> None:
+    made = failed(container)
+    old = first_id_at(now() - timedelta(days=8))
+    with container.transaction() as session:
+        values = {"thread_id": made.thread_id, "ticket_id": made.ticket_id, "planner": "rule"}
+        session.add(Run(id=old, status=S.FAILED, max_steps=5, timeout_ms=1000, **values))
+    assert listed(container, RunList.FAILED) == [made.run_id]
+
+
+def test_a_row_says_all_about_a_run(admin: FlaskClient, container: Container) -> None:
+    made = running(container, owner="box-7:4711:p:c", deaths=2, cur_step=2, origin=RunOrigin.WORKER_LOST)
+    with container.transaction() as session:
+        step = Step(run_id=made.run_id, number=2, action_type="skill", skill="search_knowledge", input={})
+        session.add(step)
+    page = text_of(admin.get("/admin/runs", headers=ENGLISH))
+    row = page[page.index(f'id="run-{made.run_id}"') : page.index("</tbody>")]
+    for words in (
+        f"#{made.number}",
+        "优惠券用不了",
+        "Retried after its worker died",
+        "Running",
+        "Search",
+        "step 2 of 5",
+        "box-7:4711",
+        " s left",
+        '<td class="r num is-bad">2</td>',
+        "Run made",
+        "just now",
+    ):
+        assert words in row, words
+
+
+def test_a_failed_run_says_why_with_its_facts(admin: FlaskClient, container: Container) -> None:
+    made = failed(container, "step_limit", error_message="At most %(most)s characters.", error_detail={"most": 7})
+    broken = failed(container, "step_limit", error_message="At most %(most)s characters.", error_detail={})
+    page = text_of(admin.get("/admin/runs?list=failed", headers=ENGLISH))
+    assert "At most 7 characters." in page
+    assert "At most %(most)s characters." in page, "an old row without its facts still shows"
+    assert f"run-{made.run_id}" in page
+    assert f"run-{broken.run_id}" in page
+
+
+@pytest.mark.parametrize("headers", [ENGLISH, {"Accept-Language": "zh-CN"}], ids=["en", "zh"])
+@pytest.mark.parametrize("shown", list(RunList))
+def test_empty_lists_say_so_in_both_languages(admin: FlaskClient, shown: RunList, headers: dict[str, str]) -> None:
+    page = text_of(admin.get(f"/admin/runs?list={shown.value}", headers=headers))
+    main = page[page.index("<main") : page.index("</main>")]
+    assert 'class="empty"' in main
+    assert bool(re.search(r"[\u4e00-\u9fff]", main)) == (headers is not ENGLISH)
+    assert "%(" not in main
+
+
+def test_strangers_words_stay_words(admin: FlaskClient, container: Container) -> None:
+    made = make_ticket(container, subject=HOSTILE)
+    long = make_ticket(container, subject="长" * 150, customer="C-2")
+    for path in ("?list=queued", f"/{made.run_id}", f"/{long.run_id}"):
+        page = text_of(admin.get(f"/admin/runs{path}"))
+        assert "<img" not in page
+        assert 'hx-target="#toasts">"' not in page
+        assert "长" * 121 not in page
+
+
+def test_workers_are_known_by_their_leases(admin: FlaskClient, container: Container) -> None:
+    for at, lease_s in enumerate((9.0, 7.0)):
+        running(container, owner=f"box-1:10:p:c{at}", lease_s=lease_s)
+    running(container, owner="box-2:20:p:c", lease_s=-5.0)
+    with container.sessions() as session:
+        first, second = workers(session)
+    assert (first.name, first.runs, second.name, second.runs) == ("box-1:10:p", 2, "box-2:20:p", 1)
+    assert timedelta(seconds=1) <= first.renewed_ago < timedelta(seconds=10)
+    assert second.renewed_ago >= timedelta(seconds=15)
+    page = text_of(admin.get("/admin/runs", headers=ENGLISH))
+    assert page.count('class="worker is-silent"') == 1
+    assert "2 runs" in page
