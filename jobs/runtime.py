@@ -100,7 +100,9 @@ class RunRuntime:
         task = asyncio.create_task(self._executor.execute(run_id))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        await task
+        await asyncio.wait((task,))
+        if not task.cancelled():  # which a stop does that meets a task at its very end
+            task.result()
 
     async def _close(self) -> None:
         if self._running:

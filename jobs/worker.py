@@ -12,12 +12,14 @@ import threading
 from uuid import UUID
 
 from redis import Redis, RedisError
+from sqlalchemy.exc import OperationalError
 
 from app.agent_parts import build_agent
 from app.bootstrap import Container
 from app.db.signals import Job, JobName
 from app.live.job_queue import DELIVERY, KNOWLEDGE, RUNS, URGENT
 from app.logs import configure_logging
+from app.runs.recovery import enqueue_unclaimed, sweep
 from jobs.lanes import Lanes, LaneWorker
 from jobs.process import container, use_runtime
 from jobs.runtime import RunRuntime
@@ -39,6 +41,8 @@ def main(queues: list[str]) -> None:
     runtime = _start_runtime(parts) if {URGENT, RUNS} & set(queues) else None
     # Ingestion keeps a core busy; one document at a time leaves the machine to the runs.
     lanes = Lanes(parts.settings.worker_lanes if runtime else 1)
+    if runtime is not None:
+        _look_for_lost_runs(parts)
     log.info("ready: %s", ", ".join(queues))
     _work(parts, queues, lanes)
     log.info("stopping")
@@ -58,6 +62,15 @@ def _start_runtime(parts: Container) -> RunRuntime:
     runtime.start()
     use_runtime(runtime)
     return runtime
+
+
+def _look_for_lost_runs(parts: Container) -> None:
+    """Do at once what the schedule does again and again: a worker's start often follows what loses runs."""
+    try:
+        sweep(parts.transaction, parts.stale_policy, parts.run_plan())
+        enqueue_unclaimed(parts.transaction, parts.queue)
+    except (RedisError, OperationalError) as error:
+        log.warning("could not look for lost runs (%s); the schedule will", type(error).__name__)
 
 
 def _work(parts: Container, queues: list[str], lanes: Lanes) -> None:

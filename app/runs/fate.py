@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from app.msgids import msgid
 
 WORKER_LOST = msgid("The process that worked on this run no longer answers.")
+SET_ASIDE_CODE = "set_aside"
 SET_ASIDE = msgid("The processes that worked on this run died again and again, so it was set aside for a person.")
 
 
@@ -34,7 +35,7 @@ class StalePolicy:
         `newer_message` says that the customer has written since the run was claimed.
         """
         if deaths >= self.max_deaths:
-            return Fate("set_aside", SET_ASIDE, "max_deaths")
+            return Fate(SET_ASIDE_CODE, SET_ASIDE, "max_deaths")
         if not self.retry:
             return Fate("worker_lost", WORKER_LOST, "policy")
         if not self.retry_safe.issuperset(unfinished):

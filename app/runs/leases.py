@@ -66,9 +66,12 @@ class HeldRuns:
                 self._held.remove(hold)
 
     def stop(self, run_id: UUID) -> None:
-        """Cancel the task that drives this run, if it is one of ours; one that still claims it, as soon as it has."""
+        """Cancel the task that drives this run, if it is one of ours; one that still claims it, as soon as it has.
+
+        Several may notice that a run has ended, but a task is cancelled once: it has its own end to see to.
+        """
         with self._lock:
-            holds = [hold for hold in self._held if hold.run_id == run_id]
+            holds = [hold for hold in self._held if hold.run_id == run_id and not hold.stopped]
             for hold in holds:
                 hold.stopped = True
             driven = [hold.task for hold in holds if hold.fence is not None]

@@ -17,7 +17,6 @@ ENDS = (
     EventType.RUN_CANCELLED,
     EventType.RUN_SUPERSEDED,
     EventType.REPLY_RECALLED,
-    EventType.REPLY_RECALLED,
     EventType.REPLY_SENT,
     EventType.REPLY_FAILED,
 )

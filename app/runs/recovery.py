@@ -21,7 +21,7 @@ from app.db.signals import JobName
 from app.live.job_queue import JobQueue
 from app.live.publisher import Publisher
 from app.runs.events import NewEvent, append_events, events_after, try_lock_thread
-from app.runs.fate import StalePolicy
+from app.runs.fate import SET_ASIDE_CODE, StalePolicy
 from app.runs.lifecycle import RunPlan, create_run, give_to_person, latest_run, move_run, run_job
 from app.runs.models import EventType, Run, RunOrigin, RunStatus, Step
 from app.tickets.models import DONE, Thread, Ticket
@@ -156,7 +156,7 @@ def _end(session: Session, thread: Thread, run: Run, policy: StalePolicy, plan: 
     facts = {"code": fate.code, "reason": fate.reason, "deaths": run.deaths, **({"retry": True} if fate.retry else {})}
     event = NewEvent(EventType.RUN_FAILED, run.id, facts)
     move_run(session, thread, run.id, RunStatus.FAILED, [event], error_code=fate.code, error_message=fate.message)
-    if fate.code == "set_aside":
+    if fate.code == SET_ASIDE_CODE:
         give_to_person(ticket, fate.message)
     if fate.retry:
         _retry(session, thread, ticket, run, plan, RunOrigin.WORKER_LOST)

@@ -48,6 +48,26 @@ def test_a_stop_that_comes_while_a_run_is_claimed_is_kept_until_the_claim_is_the
     assert not asyncio.run(was_stopped(HeldRuns(), run_id))
 
 
+def test_a_task_is_cancelled_once_however_many_notice() -> None:
+    held, run_id = HeldRuns(), UUID(int=1)
+
+    async def work() -> int | None:
+        with held.hold(run_id) as claimed:
+            claimed(1)
+            held.stop(run_id)
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                held.stop(run_id)
+                held.hand_back()
+                await asyncio.sleep(0.01)  # what it has to see to
+                task = asyncio.current_task()
+                return task and task.cancelling()
+        return None
+
+    assert asyncio.run(work()) == 1
+
+
 def test_a_stop_does_not_touch_other_runs_and_is_not_kept_for_a_later_claim() -> None:
     held, run_id = HeldRuns(), UUID(int=1)
 
