@@ -10,7 +10,7 @@ from app.agent.skill import CallLog
 from app.agent.values import Observation, ToolMessage
 from app.llm.client import ChatClient, ChatRequest, Tool
 from app.llm.prompting import Prompt, load_prompt, plain
-from app.llm.ticket_text import fence_for, hint_part, past_part, ticket_part
+from app.llm.ticket_text import earlier_part, fence_for, hint_part, past_part, ticket_part
 
 NOTHING_YET = "还没有"
 
@@ -46,6 +46,7 @@ def _messages(prompt: Prompt, observation: Observation) -> tuple[ChatCompletionM
         ticket=ticket_part(ticket, fence),
         past=past_part(ticket.past, fence),
         hint=hint_part(observation.hint, fence),
+        earlier=earlier_part(observation.earlier_failure, fence),
     )
     messages: list[ChatCompletionMessageParam] = [
         {"role": "system", "content": prompt.render("system")},

@@ -8,7 +8,9 @@ def fence_for(observation: Observation, *more: str) -> Fence:
     """Return one fence for everything of this run that strangers wrote, and `more`."""
     ticket = observation.ticket
     past = [entry.subject for entry in ticket.past]
-    return Fence(ticket.subject, ticket.content, observation.hint or "", *past, *more)
+    return Fence(
+        ticket.subject, ticket.content, observation.hint or "", observation.earlier_failure or "", *past, *more
+    )
 
 
 def ticket_part(ticket: TicketFacts, fence: Fence) -> str:
@@ -27,3 +29,10 @@ def past_part(past: tuple[PastTicket, ...], fence: Fence) -> str:
 def hint_part(hint: str | None, fence: Fence) -> str:
     """Return what a colleague asked for when the run was started, fenced; empty without one."""
     return fence.wrap("同事的要求", hint) if hint else ""
+
+
+def earlier_part(failure: str | None, fence: Fence) -> str:
+    """Return why the last attempt at this ticket failed, fenced; empty when there was none."""
+    if not failure:
+        return ""
+    return "这张工单上一次没有处理完，已经做成的步骤保留着。\n" + fence.wrap("上一次失败的原因", failure)

@@ -17,7 +17,7 @@ from app.msgids import msgid
 from app.runs.journal import RunJournal
 from app.runs.leases import HeldRuns
 from app.runs.ledger import Claimed, Failure, Ledger
-from app.runs.resume import first_observation
+from app.runs.resume import Beginning, beginning_of
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,9 @@ class Executor:
         limit = asyncio.timeout(claimed.row["timeout_ms"] / 1000)
         try:
             async with limit:
-                await drive(self._start(claimed), self._ports(claimed, journal, calls))
+                beginning = beginning_of(claimed.row)
+                journal.begin(beginning.facts)
+                await drive(self._start(claimed, beginning), self._ports(claimed, journal, calls))
         except RunLost:
             log.info("stopped: the run was cancelled, superseded or taken over")
         except asyncio.CancelledError:
@@ -102,10 +104,10 @@ class Executor:
                 log.error("the run failed", exc_info=error)
                 return Failure("unexpected", UNEXPECTED)
 
-    def _start(self, claimed: Claimed) -> Start:
+    def _start(self, claimed: Claimed, beginning: Beginning) -> Start:
         row = claimed.row
         budget = Budget(row["max_steps"], row["max_steps"] - row["steps_taken"])
-        return Start(first_observation(row), row["cur_step"], budget)
+        return Start(beginning.observation, row["cur_step"], budget)
 
     def _ports(self, claimed: Claimed, journal: RunJournal, calls: CallLog) -> RunPorts:
         return RunPorts(

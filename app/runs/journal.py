@@ -1,5 +1,6 @@
 """Records one run: the agent's Journal port over the ledger. Knows what each kind of step end means for the rows."""
 
+from collections.abc import Mapping
 from typing import assert_never
 
 from pydantic import BaseModel
@@ -30,6 +31,11 @@ class RunJournal:
         self._draft = DraftStream(ledger.publisher, claimed.thread_id, claimed.run_id)
         self._paid = PaidCalls()
         self._step = claimed.row["cur_step"]
+        self._first_facts: Mapping[str, object] = {}
+
+    def begin(self, facts: Mapping[str, object]) -> None:
+        """Let the event of the next step tell `facts` too: where from the run goes on."""
+        self._first_facts = facts
 
     async def show_draft(self, text: str) -> None:
         """Show the draft as far as it is written."""
@@ -39,7 +45,8 @@ class RunJournal:
         """Record that a step begins."""
         self._step = number
         self._note(calls)
-        event = Happened(EventType.STEP_STARTED, {"step": number, "skill": skill})
+        event = Happened(EventType.STEP_STARTED, {"step": number, "skill": skill, **self._first_facts})
+        self._first_facts = {}
         params: Params = {"step": number, "skill": skill, "input": json_text(_as_object(arguments))}
         await self._ledger.start_step(self._claimed, params, event, self._paid)
 

@@ -43,7 +43,7 @@ _FAILED = """error_code = %(fail_code)s::text, error_message = %(fail_message)s:
 
 CLAIM = """
 WITH r AS (
-    SELECT thread_id FROM runs
+    SELECT thread_id, last_customer_message_id FROM runs
      WHERE id = %(run)s AND (status = ANY(%(from)s::text[]) AND coalesce(not_before, now()) <= now()
                               OR status = 'running' AND lease_owner = %(owner)s)
   ),
@@ -57,8 +57,9 @@ WITH r AS (
                     moved_at = now(), last_customer_message_id = k.last_customer_message_id,
                     planner = CASE WHEN runs.planner = ANY(%(planners)s::text[]) THEN runs.planner ELSE 'rule' END,
                     model_planned = CASE WHEN runs.planner = ANY(%(planners)s::text[]) THEN runs.model_planned END
-      FROM t, tickets k
+      FROM t, r, tickets k
      WHERE runs.id = %(run)s AND runs.thread_id = t.id AND k.id = runs.ticket_id
+       AND runs.last_customer_message_id IS NOT DISTINCT FROM r.last_customer_message_id
        AND (runs.status = ANY(%(from)s::text[]) AND coalesce(runs.not_before, now()) <= now()
             OR runs.status = 'running' AND runs.lease_owner = %(owner)s)
     RETURNING runs.*
@@ -73,21 +74,41 @@ WITH r AS (
   )
 SELECT g.id AS run_id, g.thread_id, g.ticket_id, g.fence, g.planner, g.hint, g.max_steps, g.timeout_ms, g.cur_step,
        g.auto_retries, t.last_seq, k.number, k.channel, k.subject, c.name AS customer_name,
-       (SELECT right(string_agg(m.body, E'\\n\\n' ORDER BY m.number), %(content_limit)s)
-          FROM ticket_messages m WHERE m.ticket_id = k.id AND m.kind = 'customer') AS content,
+       (SELECT right(coalesce(string_agg(m.body, E'\\n\\n' ORDER BY m.number) FILTER (WHERE m.number > last.reply),
+                              string_agg(m.body, E'\\n\\n' ORDER BY m.number)), %(content_limit)s)
+          FROM ticket_messages m,
+               (SELECT max(number) AS reply FROM ticket_messages WHERE ticket_id = k.id AND kind = 'reply') last
+         WHERE m.ticket_id = k.id AND m.kind = 'customer') AS content,
        (SELECT coalesce(jsonb_agg(to_jsonb(past)), '[]')
           FROM (SELECT number, subject, status, category FROM tickets
                  WHERE customer_id = k.customer_id AND id <> k.id ORDER BY number DESC LIMIT %(past_limit)s) past
        )::text AS past,
        (SELECT count(*) FROM checkpoints WHERE run_id = g.id) AS steps_taken,
-       b.run_id = g.id AS checkpoint_is_own, b.schema_version, b.observation::text AS observation
+       b.run_id = g.id AS checkpoint_is_own, b.step_number AS checkpoint_step, b.schema_version,
+       b.observation::text AS observation,
+       b.last_customer_message_id IS NOT DISTINCT FROM g.last_customer_message_id AS same_message,
+       f.status AS earlier_status, f.error_message AS earlier_error, f.error_detail AS earlier_detail
   FROM g
   JOIN t ON true
   JOIN tickets k ON k.id = g.ticket_id
   JOIN customers c ON c.id = k.customer_id
+  LEFT JOIN runs f ON f.id = g.retry_from
   LEFT JOIN LATERAL (
-       SELECT run_id, schema_version, observation FROM checkpoints WHERE run_id IN (g.id, g.retry_from)
-        ORDER BY run_id = g.id DESC, step_number DESC LIMIT 1) b ON true
+       WITH RECURSIVE line (id, retry_from, last_customer_message_id) AS (
+           SELECT g.id, g.retry_from, g.last_customer_message_id
+           UNION ALL
+           SELECT runs.id, runs.retry_from, runs.last_customer_message_id
+             FROM line JOIN runs ON runs.id = line.retry_from
+            WHERE NOT EXISTS (SELECT FROM checkpoints WHERE checkpoints.run_id = line.id)
+         )
+       SELECT run_id, step_number, schema_version, observation, last_customer_message_id
+         FROM line JOIN checkpoints ON checkpoints.run_id = line.id
+        ORDER BY step_number DESC LIMIT 1) b ON true
+"""
+"""Its `r` is read before the lock is waited for: the claim is refused when a message has joined the run meanwhile, for
+`content` would lack it. `content` is what the customer wrote since our last reply; all of it where that is nothing.
+`b` is the last checkpoint of the run itself, else of the nearest run in its line of retries that has one; `f` is the
+run that it follows.
 """
 
 START_STEP = f"""

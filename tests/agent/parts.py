@@ -144,14 +144,14 @@ class FixedDrafter:
 class ScriptedPlanner:
     """Plays a list of plans and failures, then finishes; keeps what was on offer."""
 
-    plans: list[Plan | SkillFailed]
+    plans: list[Plan | Exception]
     offered: list[tuple[str, ...]] = field(default_factory=list)
 
     async def plan(self, observation: Observation, offers: Sequence[SkillOffer], calls: CallLog) -> Plan:
         calls.add(PAID)
         self.offered.append(tuple(offer.name for offer in offers))
         plan = self.plans.pop(0) if self.plans else Finish("the script has ended")
-        if isinstance(plan, SkillFailed):
+        if isinstance(plan, Exception):
             raise plan
         return plan
 

@@ -15,6 +15,13 @@ class AbsentModel:
         raise ModelUnavailable
 
 
+class AbsentDrafter:
+    """A drafter whose model does not answer."""
+
+    async def draft(self, observation: Observation, show: Callable[[str], Awaitable[None]], calls: CallLog) -> Draft:
+        raise ModelUnavailable
+
+
 class BrokenRetriever:
     """A retriever with a bug."""
 
