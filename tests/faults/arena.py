@@ -53,10 +53,11 @@ class Arena:
             crew.end()
             servers.heal()
             os.close(log)
-        story = Story(servers.database, servers.redis, servers.deadlocks() - deadlocks)
+        story = Story(servers, servers.deadlocks() - deadlocks)
         violations = play.violations + list(self._judge(schedule, play, story))
         return Report(
             seed=schedule.seed,
+            name=schedule.name,
             violations=violations,
             seconds=monotonic() - started,
             tickets=story.told(),

@@ -37,7 +37,7 @@ PLACES = {
 }
 SPAN_S = 0.7
 """Everything begins within this time."""
-POSTGRES_ONE_IN = 60
+POSTGRES_ONE_IN = 100
 """A restart of PostgreSQL takes a second and hits every arena, so it is rare."""
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -103,10 +104,10 @@ class _Arena:
 
     def perform(self, schedule: Schedule) -> Report:
         """Send the schedule and wait for the report."""
-        _in(self._process).write(schedule.model_dump_json() + "\n")
-        _in(self._process).flush()
-        out = self._process.stdout
-        assert out is not None
+        with suppress(BrokenPipeError):  # it has died; its report will not come
+            _in(self._process).write(schedule.model_dump_json() + "\n")
+            _in(self._process).flush()
+        out = _out(self._process)
         ready, _, _ = select.select([out], [], [], REPORT_LIMIT_S)
         line = out.readline() if ready else ""
         if line:
@@ -115,16 +116,18 @@ class _Arena:
         self.close()
         log = self._log.read_text(errors="replace")[-4000:]
         self._process = self._start()
-        return Report(seed=schedule.seed, violations=[problem], log=log)
+        return Report(seed=schedule.seed, name=schedule.name, violations=[problem], log=log)
 
     def close(self) -> None:
         """End it: by the end of its input, or with all that it has started when it does not listen."""
-        _in(self._process).close()
+        with suppress(BrokenPipeError):
+            _in(self._process).close()
         try:
             self._process.wait(20)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        _out(self._process).close()
 
     def _start(self) -> "subprocess.Popen[str]":
         with self._log.open("ab") as log:
@@ -142,3 +145,8 @@ class _Arena:
 def _in(process: "subprocess.Popen[str]") -> TextIO:
     assert process.stdin is not None
     return process.stdin  # type: ignore[return-value]
+
+
+def _out(process: "subprocess.Popen[str]") -> TextIO:
+    assert process.stdout is not None
+    return process.stdout  # type: ignore[return-value]

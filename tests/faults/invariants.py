@@ -183,7 +183,7 @@ def streams_repeat_the_events(story: Story) -> Violations:
 
 def nobody_deadlocks(story: Story) -> Violations:
     """PostgreSQL has broken no deadlock."""
-    if story.deadlocks:
+    if story.deadlocks > 0:  # a crash forgets those of before
         yield f"PostgreSQL broke {story.deadlocks} deadlocks"
 
 

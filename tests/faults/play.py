@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
 from app.clock import monotonic
 from app.runs.lifecycle import FINAL
 from tests.faults import scale
@@ -69,6 +67,8 @@ class Play:
         while self._pending:
             self._tick()
             self._do_what_is_due()
+        if self._schedule.in_order:  # what comes by itself is waited for
+            self._go_on(self._at_rest, scale.SETTLE_LIMIT_S, "it did not come to rest by itself")
         self._servers.heal()
         self._crew.heal()
         self._go_on(self._at_rest, scale.SETTLE_LIMIT_S, "it did not come to rest")
@@ -97,15 +97,10 @@ class Play:
         select.select(heard, [], [], LOOK_EVERY_S / 3)
 
     def _look(self) -> Look:
-        try:
-            runs: dict[str, list[dict[str, Any]]] = {}
-            for row in self._servers.database.execute(_RUNS).fetchall():
-                runs.setdefault(row["key"], []).append(row)
-            found = self._servers.database.execute(_UNSETTLED).fetchone()
-            return Look(runs, found["count"] if found else 0)
-        except psycopg.OperationalError:
-            self._servers.reconnect()
-            return Look({}, 1)
+        runs: dict[str, list[dict[str, Any]]] = {}
+        for row in self._servers.ask(_RUNS):
+            runs.setdefault(row["key"], []).append(row)
+        return Look(runs, self._servers.ask(_UNSETTLED)[0]["count"])
 
     def _do_what_is_due(self) -> None:
         for action in self._pending[: 1 if self._schedule.in_order else None]:
@@ -132,6 +127,7 @@ class Play:
         }[kind]
 
     def _do(self, action: Action) -> None:
+        self._calm_looks = 0
         if action.what in OF_PEOPLE:
             self.commands.give(action)
             self.commands.serve()

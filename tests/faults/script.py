@@ -82,7 +82,11 @@ class Agent(BaseModel):
 
 
 class Schedule(BaseModel):
-    """Everything that is done in one go. `worker_points[n]` are the points of the nth worker that is started."""
+    """Everything that is done in one go. `worker_points[n]` are the points of the nth worker that is started.
+
+    `in_order`: each action waits for the one before, its `at` counts from there, and at the end all must come to rest
+    before faults are called off.
+    """
 
     model_config = _FROZEN
 
@@ -125,6 +129,7 @@ class Report(BaseModel):
     """What an arena says of a schedule. No `violations`: all held."""
 
     seed: int
+    name: str = ""
     violations: list[str] = []
     seconds: float = 0.0
     tickets: list[TicketStory] = []

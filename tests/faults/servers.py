@@ -11,7 +11,7 @@ from psycopg.rows import DictRow, dict_row
 
 from app.clock import monotonic
 from app.embedded import EmbeddedPostgres
-from tests.faults.witness import watch
+from tests.faults.witness import WATCH
 from tests.support.own_valkey import OwnValkey
 from tests.support.waiting import until
 
@@ -43,9 +43,8 @@ class Servers:
         self.valkey_was_lost = False
         self._valkey.start()
         self.redis = self._valkey.client()
-        self.database: Connection[DictRow]
-        self.reconnect()
-        watch(self.database)
+        self._database = self._connect()
+        self.ask(WATCH)
         self._started_at = self._postgres_start()
 
     @property
@@ -55,11 +54,23 @@ class Servers:
 
     def close(self) -> None:
         """Stop what is ours."""
-        self.database.close()
+        self._database.close()
         self._valkey.stop()
 
-    def reconnect(self) -> None:
-        """Connect again; PostgreSQL may be starting."""
+    def ask(self, query: str) -> list[DictRow]:
+        """Return the rows of a query; asked again after a restart, which may be anybody's."""
+        try:
+            return self._ask_once(query)
+        except psycopg.OperationalError:
+            self._database = self._connect()
+        return self._ask_once(query)
+
+    def _ask_once(self, query: str) -> list[DictRow]:
+        cursor = self._database.execute(query)  # type: ignore[arg-type]
+        return cursor.fetchall() if cursor.description else []
+
+    def _connect(self) -> Connection[DictRow]:
+        """Connect; PostgreSQL may be starting."""
 
         def connect() -> Connection[DictRow] | None:
             try:
@@ -67,11 +78,11 @@ class Servers:
             except psycopg.OperationalError:
                 return None
 
-        self.database = until(connect, limit_s=60)
+        return until(connect, limit_s=60)
 
     def empty(self) -> None:
         """Make everything as new."""
-        self.database.execute(_EMPTY)
+        self.ask(_EMPTY)
         self.redis.flushall()
         self.valkey_was_lost = False
         self._started_at = self._postgres_start()
@@ -129,12 +140,9 @@ class Servers:
             else:
                 postgres.stop()
             postgres.start()
-        self.reconnect()
 
     def _postgres_start(self) -> object:
-        found = self.database.execute("SELECT pg_postmaster_start_time() AS at").fetchone()
-        return found["at"] if found else None
+        return self.ask("SELECT pg_postmaster_start_time() AS at")[0]["at"]
 
     def _one(self, query: str) -> int:
-        found = self.database.execute(query).fetchone()
-        return int(found["count"]) if found else 0
+        return int(self.ask(query)[0]["count"])

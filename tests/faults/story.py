@@ -7,12 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from psycopg import Connection
-from psycopg.rows import DictRow
 from redis import Redis
 
 from app.live.publisher import thread_stream
 from tests.faults.script import TicketStory
+from tests.faults.servers import Servers
 
 Rows = Sequence[Mapping[str, Any]]
 _ORDER = {
@@ -46,9 +45,9 @@ class StreamEntry:
 class Story:
     """All rows of the tables that runs live in, and the streams."""
 
-    def __init__(self, connection: Connection[DictRow], redis: "Redis", deadlocks: int) -> None:
+    def __init__(self, servers: Servers, deadlocks: int) -> None:
         def rows(table: str) -> Rows:
-            return connection.execute(f"SELECT * FROM {table} ORDER BY {_ORDER[table]}").fetchall()  # type: ignore[arg-type]  # noqa: S608
+            return servers.ask(f"SELECT * FROM {table} ORDER BY {_ORDER[table]}")  # noqa: S608 - constants
 
         self.deadlocks = deadlocks
         self.tickets, self.threads, self.runs = rows("tickets"), rows("threads"), rows("runs")
@@ -61,7 +60,7 @@ class Story:
         self.calls = _by(rows("llm_calls"), "run_id")
         self.moves = _by(rows("witness.moves"), "run_id")
         self.events = _by(rows("events"), "thread_id")
-        self.streams = {thread["id"]: _stream(redis, thread["id"]) for thread in self.threads}
+        self.streams = {thread["id"]: _stream(servers.redis, thread["id"]) for thread in self.threads}
 
     def events_of(self, run: Mapping[str, Any]) -> Rows:
         """Return the run's events in order."""
