@@ -3,11 +3,12 @@
 from flask import Flask
 
 from app.cli.demo import demo
+from app.cli.runs import runs
 from app.cli.staff import staff
 from app.cli.tokens import token
 
 
 def register(app: Flask) -> None:
     """Add our commands to `flask`."""
-    for group in (demo, staff, token):
+    for group in (demo, runs, staff, token):
         app.cli.add_command(group)

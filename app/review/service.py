@@ -74,22 +74,33 @@ def approve(session: Session, *, ticket_id: UUID, staff_id: UUID, text: str, see
 
 
 def regenerate(
-    session: Session, *, ticket_id: UUID, staff_id: UUID, hint: str, plan: RunPlan, run_id: UUID | None = None
+    session: Session,
+    *,
+    ticket_id: UUID,
+    staff_id: UUID | None,
+    hint: str,
+    plan: RunPlan,
+    run_id: UUID | None = None,
+    command: str | None = None,
 ) -> UUID:
     """Start a new run that points back to the last one, and return its id; an active one is superseded.
 
     The same command retries a failed or cancelled run. `hint` may be empty. `run_id` is the run that the person saw:
-    a newer one is left alone. Raises InvalidInput, RunMoved, TicketIsDone, NotFound.
+    a newer one is left alone. The operator of the server does it by a `command` (the name of it), and is no member of
+    staff. Raises InvalidInput, RunMoved, TicketIsDone, NotFound.
     """
     wish = reply_text(hint, field="hint", most=NOTE_MAX) if hint.strip() else None
     thread = lock_thread(session, ticket_id)
     ticket = _open_ticket(session, ticket_id)
-    old = _give_way(session, thread, staff_id, "regenerated", run_id)
+    by = {"by": str(staff_id)} if staff_id else {"command": command}
+    old = _give_way(session, thread, staff_id, {"reason": "regenerated", **by}, run_id)
     new = replace(plan, hint=wish, retry_from=old.id, started_by=staff_id, origin=RunOrigin.REGENERATE)
     if old.status == RunStatus.FAILED:
         new = replace(new, origin=RunOrigin.RETRY, deaths=old.deaths)
     run = create_run(session, thread, ticket, new)
-    _audit(session, "draft_regenerated", staff_id, run, retry_from=str(old.id), hint=wish is not None)
+    _audit(
+        session, "draft_regenerated", staff_id, run, retry_from=str(old.id), hint=wish is not None, command=command
+    )
     return run.id
 
 
@@ -105,7 +116,7 @@ def start_manual(
     active = active_run(session, thread.id)
     if active is not None and active.planner == "manual":
         return active.id
-    old = _give_way(session, thread, staff_id, "manual", run_id)
+    old = _give_way(session, thread, staff_id, {"reason": "manual", "by": str(staff_id)}, run_id)
     manual = replace(
         plan,
         planner="manual",
@@ -223,15 +234,20 @@ def _open_ticket(session: Session, ticket_id: UUID) -> Ticket:
     return ticket
 
 
-def _give_way(session: Session, thread: Thread, staff_id: UUID, reason: str, seen_run: UUID | None) -> Run:
-    """Return the run that a new one follows, superseded if it was active. Raises RunMoved, NotFound."""
+def _give_way(
+    session: Session, thread: Thread, staff_id: UUID | None, why: dict[str, str | None], seen_run: UUID | None
+) -> Run:
+    """Return the run that a new one follows, superseded if it was active; its event says `why`.
+
+    Raises RunMoved, NotFound.
+    """
     newest = latest_run(session, thread.id)
     if newest is None:
         raise NotFound("There is no such run.")
     if seen_run is not None and seen_run != newest.id:
         raise _moved(_locked_run(session, thread, seen_run))
     if newest.status in sources(RunStatus.SUPERSEDED):
-        event = NewEvent(EventType.RUN_SUPERSEDED, newest.id, {"by": str(staff_id), "reason": reason})
+        event = NewEvent(EventType.RUN_SUPERSEDED, newest.id, why)
         return move_run(session, thread, newest.id, RunStatus.SUPERSEDED, [event], by=staff_id)
     return newest
 

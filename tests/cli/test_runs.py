@@ -1,0 +1,115 @@
+"""`flask runs`: the schedule's looks by hand, a retry by the server's operator, and a run's story."""
+
+import pytest
+from flask import Flask
+from rq import Queue
+from sqlalchemy import func, select, update
+
+from app.bootstrap import Container
+from app.ids import new_id
+from app.live.job_queue import RUNS
+from app.runs.lifecycle import latest_run
+from app.runs.models import EventType, Run, RunStatus
+from app.runs.recovery import UNCLAIMED_AFTER
+from app.staff.models import AuditEntry
+from tests.cli.test_commands import flask
+from tests.factories import MadeTicket, make_ticket
+from tests.runs.looking import events_of, run_of
+
+
+def expired(container: Container) -> MadeTicket:
+    """A run whose worker died."""
+    made = make_ticket(container, run_status=RunStatus.RUNNING)
+    with container.transaction() as session:
+        session.execute(update(Run).values(lease_until=func.now(), lease_owner="host-1:7:a:b"))
+    return made
+
+
+def newest(container: Container, made: MadeTicket) -> Run:
+    with container.transaction() as session:
+        run = latest_run(session, made.thread_id)
+        assert run is not None
+        return run
+
+
+def test_a_sweep_does_all_that_is_to_be_done(app: Flask, container: Container) -> None:
+    dead = expired(container)
+    due, lost = make_ticket(container), make_ticket(container)
+    with container.transaction() as session:
+        failed = update(Run).where(Run.id == due.run_id)
+        session.execute(failed.values(status=RunStatus.FAILED, retry_at=func.now()))
+        session.execute(update(Run).where(Run.id == lost.run_id).values(created_at=func.now() - UNCLAIMED_AFTER))
+    container.redis.flushall()
+
+    done = flask(app, "runs", "sweep")
+
+    assert (done.exit_code, done.output.splitlines()) == (
+        0,
+        [
+            "Ended because their worker had died: 1. Retried because they were due: 1.",
+            "Put into the queue again: 1.",
+        ],
+    )
+    assert run_of(container, dead.run_id).status == RunStatus.FAILED
+    retried = newest(container, due)
+    assert retried.retry_from == due.run_id
+    waiting = Queue(RUNS, connection=container.redis).get_job_ids()
+    assert sorted(waiting) == sorted([str(retried.id), str(lost.run_id)])
+
+
+def test_a_retry_makes_a_run_that_goes_on_from_the_old_one_and_names_the_command(
+    app: Flask, container: Container
+) -> None:
+    made = make_ticket(container, run_status=RunStatus.FAILED)
+    done = flask(app, "runs", "retry", str(made.run_id))
+    run = newest(container, made)
+    assert (done.exit_code, done.output.strip()) == (0, f"Run {run.id} goes on from it.")
+    assert (run.status, run.retry_from, run.origin) == (RunStatus.CREATED, made.run_id, "retry")
+    with container.transaction() as session:
+        entry = session.scalars(select(AuditEntry)).one()
+        assert (entry.action, entry.staff_id, entry.detail["command"]) == (
+            "draft_regenerated",
+            None,
+            "flask runs retry",
+        )
+
+    again = flask(app, "runs", "retry", str(made.run_id))
+    assert again.exit_code == 1
+    assert newest(container, made).id == run.id
+
+
+def test_a_retry_of_an_active_run_takes_its_place_and_its_event_names_the_command(
+    app: Flask, container: Container
+) -> None:
+    made = make_ticket(container, run_status=RunStatus.WAITING_FOR_REVIEW)
+    assert flask(app, "runs", "retry", str(made.run_id)).exit_code == 0
+    assert run_of(container, made.run_id).status == RunStatus.SUPERSEDED
+    (event,) = [event for event in events_of(container, made.thread_id) if event.type == EventType.RUN_SUPERSEDED]
+    assert event.payload == {"reason": "regenerated", "command": "flask runs retry"}
+    told = flask(app, "runs", "explain", str(made.run_id)).output
+    assert "flask runs retry asked for another draft, so a new run took its place." in told
+
+
+def test_an_explanation_has_the_times_of_what_happened_and_then_what_is_now(app: Flask, container: Container) -> None:
+    made = expired(container)
+    flask(app, "runs", "sweep")
+    told = flask(app, "runs", "explain", str(made.run_id))
+    assert told.exit_code == 0
+    lines = told.output.splitlines()
+    assert [line[25:] for line in lines] == [
+        "It was made because a ticket came in.",
+        "It failed (worker_lost), because:",
+        "The process that worked on this run no longer answers.",
+        "It is left to a person to retry it, as the settings say.",
+        "The last worker that had it was host-1:7.",
+        "Nothing happens by itself: a person can retry it or write the reply.",
+    ]
+    assert lines[0][19:25] == " UTC  "
+    assert [line[:25].strip() for line in lines[-2:]] == ["Now", "Now"]
+
+
+@pytest.mark.parametrize("command", ["retry", "explain"])
+def test_runs_that_there_are_not(app: Flask, command: str) -> None:
+    assert flask(app, "runs", command, "17").exit_code == 2
+    gone = flask(app, "runs", command, str(new_id()))
+    assert (gone.exit_code, gone.output.strip()) == (1, "Error: There is no such run.")
