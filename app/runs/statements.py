@@ -1,7 +1,7 @@
 """The SQL of a run's transitions: ONE statement each, guard first.
 
-`t` takes the thread's lock and the event numbers, `g` is the guard on the run (so the lock order is thread, run), and
-everything else is inserted FROM `g`: when the guard matches nothing, nothing is written but a gap in the numbers.
+`l` takes the thread's lock, `g` is the guard on the run (so the lock order is thread, run), and everything else is
+written FROM `g`, the event numbers (`t`) too: when the guard matches nothing, nothing is written, not even a number.
 Paid calls that a refused transition did not take along are kept by SAVE_CALLS, whatever has become of the run. Each
 call is counted into the run's sums by the statement that puts it on record. Plain text, because the ORM costs several
 times the CPU here.
@@ -23,12 +23,14 @@ _CALLS = """
     ON CONFLICT (id) DO NOTHING
     RETURNING tokens_in, tokens_out, cost_micro
   )"""
-_THREAD = """
+_LOCK = """
+  l AS (SELECT id FROM threads WHERE id = %(thread)s FOR NO KEY UPDATE)"""
+_NUMBERS = """
   t AS (
     UPDATE threads SET last_seq = last_seq + cardinality(%(types)s::text[]),
                        published_seq = greatest(published_seq, %(published)s)
-     WHERE id = %(thread)s
-    RETURNING id, last_seq
+      FROM g WHERE threads.id = %(thread)s
+    RETURNING threads.id, last_seq
   )"""
 _EVENTS = """
   e AS (
@@ -47,22 +49,23 @@ WITH r AS (
      WHERE id = %(run)s AND (status = ANY(%(from)s::text[]) AND coalesce(not_before, now()) <= now()
                               OR status = 'running' AND lease_owner = %(owner)s)
   ),
-  t AS (
-    UPDATE threads SET last_seq = last_seq + 1 FROM r WHERE threads.id = r.thread_id
-    RETURNING threads.id, threads.last_seq
-  ),
+  l AS (SELECT threads.id FROM threads, r WHERE threads.id = r.thread_id FOR NO KEY UPDATE OF threads),
   g AS (
     UPDATE runs SET status = 'running', fence = fence + 1, lease_owner = %(owner)s,
                     lease_until = now() + make_interval(secs => %(lease_s)s), started_at = coalesce(started_at, now()),
                     moved_at = now(), last_customer_message_id = k.last_customer_message_id,
                     planner = CASE WHEN runs.planner = ANY(%(planners)s::text[]) THEN runs.planner ELSE 'rule' END,
                     model_planned = CASE WHEN runs.planner = ANY(%(planners)s::text[]) THEN runs.model_planned END
-      FROM t, r, tickets k
-     WHERE runs.id = %(run)s AND runs.thread_id = t.id AND k.id = runs.ticket_id
+      FROM l, r, tickets k
+     WHERE runs.id = %(run)s AND runs.thread_id = l.id AND k.id = runs.ticket_id
        AND runs.last_customer_message_id IS NOT DISTINCT FROM r.last_customer_message_id
        AND (runs.status = ANY(%(from)s::text[]) AND coalesce(runs.not_before, now()) <= now()
             OR runs.status = 'running' AND runs.lease_owner = %(owner)s)
     RETURNING runs.*
+  ),
+  t AS (
+    UPDATE threads SET last_seq = last_seq + 1 FROM g WHERE threads.id = g.thread_id
+    RETURNING threads.id, threads.last_seq
   ),
   p AS (
     UPDATE tickets SET status = 'processing', version = version + 1
@@ -112,27 +115,27 @@ run that it follows.
 """
 
 START_STEP = f"""
-WITH {_THREAD},
+WITH {_LOCK},
   g AS (
     UPDATE runs SET cur_step = %(step)s, {_PAID}
-      FROM t WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
+      FROM l WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
     RETURNING runs.id
   ),
   s AS (
     INSERT INTO steps (run_id, number, action_type, skill, input, model, tokens_in, tokens_out, cost_micro)
     SELECT g.id, %(step)s, 'tool_call', %(skill)s, %(input)s::jsonb, %(model)s, %(tokens_in)s, %(tokens_out)s, %(cost)s
       FROM g
-  ),{_EVENTS},{_CALLS}
+  ),{_NUMBERS},{_EVENTS},{_CALLS}
 SELECT t.last_seq FROM g, t
 """  # noqa: S608 - built from constants; values are bound
 
 END_STEP = f"""
-WITH {_THREAD},
+WITH {_LOCK},
   g AS (
     UPDATE runs SET status = %(status)s, {_PAID},
                     moved_at = CASE WHEN %(moves)s THEN now() ELSE runs.moved_at END,
                     lease_until = CASE WHEN %(moves)s THEN NULL ELSE runs.lease_until END, {_FAILED}
-      FROM t WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
+      FROM l WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
     RETURNING runs.id, runs.ticket_id
   ),
   s AS (
@@ -166,16 +169,16 @@ WITH {_THREAD},
            escalation_reason = coalesce(%(reason)s::text, escalation_reason),
            version = version + 1
       FROM g WHERE tickets.id = g.ticket_id AND (%(priority)s::text IS NOT NULL OR %(reason)s::text IS NOT NULL)
-  ),{_EVENTS},{_CALLS}
+  ),{_NUMBERS},{_EVENTS},{_CALLS}
 SELECT t.last_seq FROM g, t
 """  # noqa: S608 - built from constants; values are bound
 
 END_RUN = f"""
-WITH {_THREAD},
+WITH {_LOCK},
   g AS (
     UPDATE runs SET status = %(status)s, {_PAID}, {_FAILED}, moved_at = now(), lease_until = NULL,
                     retry_at = CASE WHEN %(retry)s THEN now() END
-      FROM t WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
+      FROM l WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
     RETURNING runs.id, runs.ticket_id
   ),
   s AS (
@@ -185,7 +188,7 @@ WITH {_THREAD},
   p AS (
     UPDATE tickets SET escalated_at = now(), escalation_reason = %(reason)s::text, version = version + 1
       FROM g WHERE tickets.id = g.ticket_id AND %(reason)s::text IS NOT NULL
-  ),{_EVENTS},{_CALLS}
+  ),{_NUMBERS},{_EVENTS},{_CALLS}
 SELECT t.last_seq FROM g, t
 """  # noqa: S608 - built from constants; values are bound
 

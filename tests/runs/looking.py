@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from app.bootstrap import Container
 from app.runs.models import Artifact, Checkpoint, Event, LlmCall, Run, Step
@@ -62,3 +62,13 @@ def calls_of(container: Container, run_id: UUID) -> list[LlmCall]:
 def stream_of(container: Container, thread_id: UUID) -> list[int]:
     """The numbers of the events that the thread's stream has."""
     return [int(entry_id.split(b"-")[0]) for entry_id, _ in container.redis.xrange(f"thread:{thread_id}")]
+
+
+def waiting_for_a_lock(container: Container) -> int:
+    """How many connections wait for a lock of another."""
+    with container.engine.connect() as connection:
+        return connection.scalar(
+            text(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
+        )

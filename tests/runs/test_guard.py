@@ -5,7 +5,7 @@ import threading
 from uuid import UUID
 
 import pytest
-from sqlalchemy import text, update
+from sqlalchemy import update
 
 from app.bootstrap import Container
 from app.review.service import cancel_run
@@ -24,6 +24,7 @@ from tests.runs.looking import (
     steps_of,
     thread_of,
     ticket_of,
+    waiting_for_a_lock,
 )
 from tests.support.waiting import until
 
@@ -99,15 +100,6 @@ def test_a_transition_that_waits_for_the_thread_sees_the_cancel_that_it_waited_f
     assert run_of(container, made.run_id).status == "cancelled"
     assert "draft" not in [row.type for row in artifacts_of(container, made.run_id)]
     assert [row.type for row in events_of(container, made.thread_id)][-1] == "run_cancelled"
-
-
-def waiting_for_a_lock(container: Container) -> int:
-    with container.engine.connect() as connection:
-        return connection.scalar(
-            text(
-                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-            )
-        )
 
 
 @pytest.mark.parametrize("status", ["running", "waiting_for_review", "completed", "failed", "cancelled", "superseded"])
