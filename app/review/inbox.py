@@ -61,7 +61,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class InboxRow:
-    """One ticket as the list shows it. `place` is where it stands: (band, rank, microseconds, id)."""
+    """One ticket as the list shows it. `place` is where it stands: (band, rank, microseconds, id).
+
+    `crossed` says that the customer wrote while a reply was leaving, and has had no other one since.
+    """
 
     id: UUID
     number: int
@@ -75,6 +78,7 @@ class InboxRow:
     priority_set_by: str | None
     category: str | None
     category_set_by: str | None
+    crossed: bool
     waiting_since: datetime
     version: int
     rank: int
@@ -194,6 +198,7 @@ def _shown(page: Select[*tuple[Any, ...]], totals: Subquery | None = None) -> Se
             Ticket.priority_set_by,
             Ticket.category,
             Ticket.category_set_by,
+            Ticket.reply_crossed_at.is_not(None).label("crossed"),
             Ticket.last_customer_message_at,
             Ticket.version,
             Customer.name.label("customer"),
@@ -221,6 +226,7 @@ def _as_row(row: Row[Any]) -> InboxRow:
         priority_set_by=row.priority_set_by,
         category=row.category,
         category_set_by=row.category_set_by,
+        crossed=row.crossed,
         waiting_since=row.last_customer_message_at,
         version=row.version,
         rank=row.rank,

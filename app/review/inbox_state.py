@@ -231,7 +231,6 @@ def _state(
         (Ticket.status == TicketStatus.WAITING_FOR_CUSTOMER, _S.WAITING.value),
         (_completed_with(status, reply, DeliveryState.HELD, DeliveryState.SENDING), _S.SENDING.value),
         (_completed_with(status, reply, DeliveryState.FAILED, DeliveryState.UNKNOWN), _S.SEND_FAILED.value),
-        (_completed_with(status, reply, DeliveryState.SENT), _S.RESOLVED.value),
         (Ticket.escalated_at.is_not(None), _S.ESCALATED.value),
         (status == RunStatus.FAILED, _S.FAILED.value),
         (status == RunStatus.CANCELLED, _S.CANCELLED.value),

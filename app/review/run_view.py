@@ -104,6 +104,7 @@ class RunView:
 
     id: UUID
     status: str
+    origin: str
     planner: str
     hint: str | None
     model: str | None

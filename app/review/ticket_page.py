@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, false, func, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from app.delivery.models import Delivery
 from app.errors import NotFound
@@ -29,7 +29,7 @@ PAST_SHOWN = 6
 
 def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
     """Return the page of a ticket as `staff_id` sees it. Raises NotFound."""
-    thread, ticket, customer = _head(session, number)
+    thread, ticket, customer, follows, followed_by = _head(session, number)
     messages = _messages(session, ticket.id)
     runs = _runs(session, thread.id)
     run_ids = [run.id for run in runs]
@@ -37,7 +37,7 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
     artifacts = _artifacts(session, run_ids)
     deliveries = _deliveries(session, ticket.id)
     past, past_total = _past(session, customer.id, ticket.id)
-    names = staff_queries.names(session, _people(messages, runs, artifacts))
+    names = staff_queries.names(session, _people(ticket, messages, runs, artifacts))
     drafts, replies = _made(artifacts, deliveries, names)
     newest = drafts.get(runs[-1].id) if runs else None
     in_use = sources_in_use(session, newest)
@@ -48,6 +48,10 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
         number=ticket.number,
         subject=ticket.subject,
         status=ticket.status,
+        moved_by=names.get(ticket.moved_by) if ticket.moved_by else None,
+        moved_at=ticket.moved_at,
+        follows=follows,
+        followed_by=followed_by,
         version=ticket.version,
         channel=ticket.channel,
         priority=ticket.priority,
@@ -58,6 +62,7 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
         created_at=ticket.created_at,
         escalated_at=ticket.escalated_at,
         escalation_reason=ticket.escalation_reason,
+        reply_crossed_at=ticket.reply_crossed_at,
         last_customer_message_id=ticket.last_customer_message_id,
         last_reply_id=ticket.last_reply_id,
         customer=CustomerView(customer.external_id, mask_name(customer.name)),
@@ -65,7 +70,7 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
         runs=tuple(_run_view(run, steps[run.id], drafts.get(run.id), replies.get(run.id), names) for run in runs),
         past=past,
         past_total=past_total,
-        composer=_composer(session, ticket.id, staff_id),
+        composer=composer_of(session, ticket.id, staff_id),
         seen=seen_now(ticket, runs[-1], newest, in_use) if runs else None,
         gone_sources=_cited(newest) - in_use,
     )
@@ -103,17 +108,28 @@ def _has_number(number: int) -> ColumnElement[bool]:
     return Ticket.number == number if number < 2**63 else false()
 
 
-def _head(session: Session, number: int) -> tuple[Thread, Ticket, Customer]:
+def origin_after(session: Session, run_id: UUID) -> str | None:
+    """Return why the run after this one on its thread was made, if there is one."""
+    of_thread = select(Run.thread_id).where(Run.id == run_id).scalar_subquery()
+    return session.scalar(
+        select(Run.origin).where(Run.thread_id == of_thread, Run.id > run_id).order_by(Run.id).limit(1)
+    )
+
+
+def _head(session: Session, number: int) -> tuple[Thread, Ticket, Customer, int | None, int | None]:
+    other = aliased(Ticket)
+    follows = select(other.number).where(other.id == Ticket.follow_up_of).scalar_subquery()
+    followed_by = select(func.max(other.number)).where(other.follow_up_of == Ticket.id).scalar_subquery()
     row = session.execute(
-        select(Thread, Ticket, Customer)
+        select(Thread, Ticket, Customer, follows, followed_by)
         .join(Ticket, Ticket.id == Thread.ticket_id)
         .join(Customer, Customer.id == Ticket.customer_id)
         .where(_has_number(number))
     ).one_or_none()
     if row is None:
         raise NotFound("There is no such ticket.")
-    thread, ticket, customer = row
-    return thread, ticket, customer
+    thread, ticket, customer, before, after = row
+    return thread, ticket, customer, before, after
 
 
 def _messages(session: Session, ticket_id: UUID) -> Sequence[TicketMessage]:
@@ -160,13 +176,16 @@ def _past(session: Session, customer_id: UUID, ticket_id: UUID) -> tuple[tuple[P
     return past, rows[0][1] if rows else 0
 
 
-def _composer(session: Session, ticket_id: UUID, staff_id: UUID) -> ComposerView | None:
+def composer_of(session: Session, ticket_id: UUID, staff_id: UUID) -> ComposerView | None:
+    """Return what a person has typed on a ticket and not sent."""
     kept = session.get(ComposerDraft, (ticket_id, staff_id))
     return ComposerView(kept.body, kept.updated_at) if kept else None
 
 
-def _people(messages: Iterable[TicketMessage], runs: Iterable[Run], artifacts: Iterable[Artifact]) -> set[UUID]:
-    named = {*(run.moved_by for run in runs), *(message.staff_id for message in messages)}
+def _people(
+    ticket: Ticket, messages: Iterable[TicketMessage], runs: Iterable[Run], artifacts: Iterable[Artifact]
+) -> set[UUID]:
+    named = {ticket.moved_by, *(run.moved_by for run in runs), *(message.staff_id for message in messages)}
     return {staff_id for staff_id in named | {artifact.staff_id for artifact in artifacts} if staff_id is not None}
 
 
@@ -204,6 +223,7 @@ def _run_view(
     return RunView(
         id=run.id,
         status=run.status,
+        origin=run.origin,
         planner=run.planner,
         hint=run.hint,
         model=run.model_used or run.model_planned,

@@ -25,6 +25,7 @@ class Phase(StrEnum):
     SENDING = "sending"
     SENT = "sent"
     NOT_SENT = "not_sent"
+    RECALLED = "recalled"
     IDLE = "idle"
 
 
@@ -38,7 +39,8 @@ class CustomerView:
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """One message; `author` is the member of staff who wrote it, `artifact_id` the sent reply that it is."""
+    """One message; `author` is the member of staff who wrote it, or who wrote down what the customer said;
+    `artifact_id` is the sent reply that it is."""
 
     id: UUID
     number: int
@@ -71,8 +73,10 @@ class ComposerView:
 class TicketPage:
     """The whole page. `last_seq` is the thread's newest number when it was read; runs are oldest first.
 
-    `past` holds the customer's newest other tickets, of `past_total`. `seen` is what an approval compares.
-    `gone_sources` are documents that the newest draft cites and that have been replaced or deleted since.
+    `moved_by` is the name of who moved the ticket last, None when no person did. `follows` and `followed_by` are the
+    numbers of the tickets before and after this one. `past` holds the customer's newest other tickets, of `past_total`.
+    `seen` is what an approval compares. `gone_sources` are documents that the newest draft cites and that have been
+    replaced or deleted since.
     """
 
     ticket_id: UUID
@@ -81,6 +85,10 @@ class TicketPage:
     number: int
     subject: str
     status: str
+    moved_by: str | None
+    moved_at: datetime | None
+    follows: int | None
+    followed_by: int | None
     channel: str
     priority: str | None
     priority_by_ai: bool
@@ -91,6 +99,7 @@ class TicketPage:
     created_at: datetime
     escalated_at: datetime | None
     escalation_reason: str | None
+    reply_crossed_at: datetime | None
     last_customer_message_id: UUID | None
     last_reply_id: UUID | None
     customer: CustomerView
@@ -154,4 +163,6 @@ _PHASES = {
 def _sent_phase(reply: ReplyView | None) -> Phase:
     if reply is None or reply.state == DeliveryState.SENT:
         return Phase.SENT
+    if reply.state == DeliveryState.RECALLED:
+        return Phase.RECALLED
     return Phase.SENDING if reply.state in (DeliveryState.HELD, DeliveryState.SENDING) else Phase.NOT_SENT

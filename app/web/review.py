@@ -9,16 +9,16 @@ from app.errors import AppError, Conflict, InvalidInput
 from app.httpkit.auth import current_staff, staff_required
 from app.httpkit.container import container
 from app.httpkit.htmx import answer, partial
-from app.httpkit.language import clock, say
 from app.httpkit.language import gettext as _
+from app.httpkit.language import say
 from app.ids import parse_id
 from app.review import service
 from app.review.contract import CHANGE_LABELS, Seen, SeenIsStale, TextBlocked
 from app.review.reply import REPLY_MAX
-from app.review.ticket_page import ticket_id_of, ticket_page
+from app.review.ticket_page import origin_after, ticket_id_of, ticket_page
 from app.runs.lifecycle import RunMoved
 from app.staff import queries as staff_queries
-from app.web import ticket_words
+from app.web import moved_words, ticket_words
 from app.web.browser_findings import browser_findings
 from app.web.ticket_regions import render_notice, render_regions
 
@@ -128,8 +128,9 @@ def run_moved(error: RunMoved) -> Response:
     """Say who was first, to what, and when; the text stays in the editor."""
     with container().sessions() as session:
         names = staff_queries.names(session, [error.by] if error.by else [])
+        followed_by = origin_after(session, error.run_id)
     who = names.get(error.by) if error.by else None
-    words = ticket_words.moved_words(error.run_status, who, clock(error.at) if error.at else None)
+    words = moved_words.run_moved(error.run_status, who, error.at, followed_by=followed_by)
     return answer(_notice(words), error.status)
 
 

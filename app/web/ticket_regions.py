@@ -12,11 +12,12 @@ from app.httpkit.auth import current_staff
 from app.httpkit.htmx import partial
 from app.httpkit.language import gettext
 from app.ids import new_id
+from app.intake.fields import CONTENT_MAX
 from app.review.contract import Seen
 from app.review.run_view import RunView
 from app.review.ticket_view import Phase, TicketPage
 from app.runs.models import EventType
-from app.web import ticket_words
+from app.web import moved_words, ticket_words
 from app.web.browser_findings import browser_findings
 
 
@@ -70,13 +71,19 @@ def page_context(page: TicketPage) -> dict[str, object]:
         "run": page.run,
         "phase": page.phase,
         "state_key": state_key(page),
-        "notice": ticket_words.notice(page),
+        "notice": moved_words.notice(page),
         "editor": editor,
         "findings": browser_findings(editor.text) if editor else (),
         "words": ticket_words,
+        "moved": moved_words,
         "delivery_note": delivery_note(page.channel),
         "staff": current_staff(),
     }
+
+
+def record_context(number: int) -> dict[str, object]:
+    """Return what the empty form for a message of the customer is rendered with."""
+    return {"number": number, "key": new_id().hex, "typed": "", "errors": {}, "longest": CONTENT_MAX}
 
 
 def delivery_note(ticket_channel: str) -> str:
@@ -132,6 +139,7 @@ def state_key(page: TicketPage) -> str:
     run = page.run
     parts = (
         page.phase,
+        page.open,
         run and run.id,
         run and run.drafting,
         run and run.draft and run.draft.id,

@@ -12,13 +12,15 @@ from markupsafe import Markup
 from app.agent.ports import PLANNING
 from app.agent.values import Classification, SearchResult, Sufficiency
 from app.clock import now
+from app.delivery.models import DeliveryState
 from app.guard.lint import FindingKind
 from app.httpkit.language import clock, day, gettext, seconds
 from app.msgids import msgid
 from app.review.inbox_state import Status
 from app.review.run_view import DraftView, RunView, StepView
 from app.review.ticket_view import Phase, TicketPage
-from app.runs.models import RunStatus
+from app.runs.models import RunOrigin, RunStatus
+from app.tickets.lifecycle import MOVES
 from app.tickets.models import TicketStatus
 from app.web import labels
 from app.web.browser_findings import BrowserFinding
@@ -37,19 +39,6 @@ _OUTCOME = {
     Sufficiency.SUFFICIENT: msgid("enough to answer"),
     Sufficiency.WEAK: msgid("barely enough to answer"),
     Sufficiency.INSUFFICIENT: msgid("not enough to answer"),
-}
-_MOVED_BY = {
-    RunStatus.COMPLETED: msgid("%(who)s approved and sent a reply first, at %(time)s."),
-    RunStatus.CANCELLED: msgid("%(who)s stopped this draft at %(time)s."),
-    RunStatus.SUPERSEDED: msgid("%(who)s started over at %(time)s, so this draft is out of date."),
-    RunStatus.WAITING_FOR_ESCALATION: msgid("%(who)s escalated this ticket at %(time)s."),
-}
-_MOVED = {
-    RunStatus.COMPLETED: msgid("A reply to this ticket was approved meanwhile."),
-    RunStatus.CANCELLED: msgid("This draft was stopped meanwhile."),
-    RunStatus.SUPERSEDED: msgid("This draft is out of date: a newer one has been started."),
-    RunStatus.WAITING_FOR_ESCALATION: msgid("This ticket was escalated meanwhile."),
-    RunStatus.FAILED: msgid("This draft failed meanwhile."),
 }
 FINDING = {
     FindingKind.SENSITIVE: msgid("Wording"),
@@ -94,19 +83,38 @@ _MARK = {
     Phase.FAILED: Status.FAILED,
     Phase.CANCELLED: Status.PENDING,
     Phase.SENDING: Status.SENDING,
-    Phase.SENT: Status.RESOLVED,
+    Phase.SENT: Status.PENDING,
     Phase.NOT_SENT: Status.FAILED,
+    Phase.RECALLED: Status.PENDING,
     Phase.IDLE: Status.PENDING,
+}
+"""How the work on an open ticket stands; one whose reply was sent has been opened again since."""
+_DONE = {
+    TicketStatus.RESOLVED: labels.STATUS[Status.RESOLVED],
+    TicketStatus.CLOSED: labels.STATUS[Status.CLOSED],
+    TicketStatus.SPAM: labels.Mark(msgid("Spam"), "closed"),
+}
+_WAYS_ON = {
+    TicketStatus.PENDING: ("refresh", msgid("Reopen")),
+    TicketStatus.RESOLVED: ("noreply", msgid("Resolve without a reply")),
+    TicketStatus.CLOSED: ("lock", msgid("Close")),
+    TicketStatus.SPAM: ("trash", msgid("Mark as spam")),
 }
 _METER_WIDTH = 40
 _WORTH_A_FIGURE = timedelta(seconds=0.1)
 
 
 def mark(page: TicketPage) -> labels.Mark:
-    """Return the status word of the page, the same as in the list."""
-    if page.status in (TicketStatus.CLOSED, TicketStatus.SPAM):
-        return labels.STATUS[Status.CLOSED]
+    """Return the status word of the page, the same as in the list; the page tells spam apart."""
+    if not page.open:
+        return _DONE[TicketStatus(page.status)]
     return labels.STATUS[_MARK[page.phase]]
+
+
+def ways_on(page: TicketPage) -> list[tuple[TicketStatus, str, str]]:
+    """Return where a person may move the ticket to, each with its icon and its name (a msgid)."""
+    possible = MOVES[TicketStatus(page.status)] - ({TicketStatus.PENDING} if page.open else set())
+    return [(target, icon, word) for target, (icon, word) in _WAYS_ON.items() if target in possible]
 
 
 def past_kind(status: str) -> str:
@@ -270,9 +278,13 @@ def run_words(page: TicketPage, run: RunView) -> str:
         return _by(run, msgid("%(who)s stopped the draft"), msgid("The draft was stopped"))
     if run.status == RunStatus.SUPERSEDED:
         after = next((later for before, later in pairwise(page.runs) if before is run), None)
-        if after and after.manual:
+        if after and after.manual and after.origin != RunOrigin.MESSAGE:
             return _by(run, msgid("%(who)s chose to write the reply"), msgid("A person chose to write the reply"))
+        if after and after.origin == RunOrigin.MESSAGE:
+            return gettext("The customer wrote again; this draft was set aside")
         return _by(run, msgid("%(who)s started over; this draft was set aside"), msgid("This draft was set aside"))
+    if run.reply and run.reply.state == DeliveryState.RECALLED:
+        return gettext("%(who)s approved a reply; it was taken back before it left", who=run.reply.by or "–")
     if run.manual:
         return _by(run, msgid("%(who)s writes without AI"), msgid("Written without AI"))
     if run.draft is None:
@@ -285,25 +297,3 @@ def run_words(page: TicketPage, run: RunView) -> str:
 
 def _by(run: RunView, named: str, plain: str) -> str:
     return gettext(named, who=run.moved_by) if run.moved_by else gettext(plain)
-
-
-def moved_words(status: str, who: str | None, at: str | None) -> str:
-    """Return what became of a run that a person still had on the page: who was first, and when."""
-    known = RunStatus(status)
-    if who and at and known in _MOVED_BY:
-        return gettext(_MOVED_BY[known], who=who, time=at)
-    return gettext(_MOVED.get(known, "Something changed in the meantime."))
-
-
-def notice(page: TicketPage) -> str:
-    """Return what a person is told whose unsent text is about to be replaced by this state of the page."""
-    run = page.run
-    if run is None:
-        return ""
-    if page.phase in (Phase.SENDING, Phase.SENT, Phase.NOT_SENT, Phase.CANCELLED):
-        return moved_words(run.status, run.moved_by, clock(run.moved_at) if run.moved_at else None)
-    if page.phase is Phase.ESCALATED and (run.draft or run.manual):
-        return moved_words(run.status, run.moved_by, clock(run.moved_at) if run.moved_at else None)
-    if len(page.runs) > 1 and run.moved_by:
-        return moved_words(RunStatus.SUPERSEDED, run.moved_by, clock(run.created_at))
-    return moved_words(RunStatus.SUPERSEDED, None, None)

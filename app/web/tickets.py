@@ -11,10 +11,16 @@ from app.httpkit.auth import current_staff, staff_required
 from app.httpkit.container import container
 from app.httpkit.htmx import answer
 from app.httpkit.language import say
+from app.ids import parse_id
 from app.review.ticket_class import set_class
 from app.review.ticket_page import ticket_id_of, ticket_page
+from app.review.ticket_state import CHOICES, SeenTicket, set_ticket_status
+from app.staff import queries as staff_queries
+from app.tickets.lifecycle import TicketMoved
+from app.tickets.models import TicketStatus
+from app.web import moved_words
 from app.web.inbox_regions import list_view
-from app.web.ticket_regions import Region, page_context, render_notice, render_regions
+from app.web.ticket_regions import ALL, Region, page_context, record_context, render_notice, render_regions
 
 C = TypeVar("C", Category, Priority)
 blueprint = Blueprint("tickets", __name__, url_prefix="/tickets")
@@ -27,7 +33,7 @@ def show(number: int) -> Response:
     with container().transaction() as session:
         page = ticket_page(session, number, staff_id=current_staff().id)
         inbox = list_view(session, request.args, selected=page.ticket_id)
-    return answer(render_template("tickets/show.html", inbox=inbox, **page_context(page)))
+    return answer(render_template("tickets/show.html", inbox=inbox, **page_context(page), **record_context(number)))
 
 
 @blueprint.get("/<int:number>/regions")
@@ -65,6 +71,36 @@ def classify(number: int) -> Response:
         page = ticket_page(session, number, staff_id=current_staff().id)
     regions = render_regions(page, (Region.HEAD, Region.TIMELINE))
     return answer(render_notice(number, refused, "invalid") + regions, 409 if refused else 200)
+
+
+@blueprint.post("/<int:number>/status")
+@staff_required
+def move(number: int) -> Response:
+    """Resolve a ticket without a reply, close it, mark it as spam, or open it again; 409 says what came first."""
+    target = request.form.get("status", "")
+    if target not in CHOICES:
+        raise InvalidInput("There is no such choice.", field="status")
+    seen = SeenTicket(request.form.get("seen_status", ""), parse_id(request.form.get("seen_message", "")))
+    refused = ""
+    try:
+        with container().transaction() as session:
+            set_ticket_status(
+                session,
+                ticket_id=ticket_id_of(session, number),
+                target=TicketStatus(target),
+                staff_id=current_staff().id,
+                seen=seen,
+            )
+    except TicketMoved as error:
+        with container().sessions() as session:
+            names = staff_queries.names(session, [error.by] if error.by else [])
+        refused = moved_words.ticket_moved(error.ticket_status, names.get(error.by) if error.by else None, error.at)
+    except Conflict as error:
+        refused = say(error)
+    with container().transaction() as session:
+        page = ticket_page(session, number, staff_id=current_staff().id)
+    shown = (Region.HEAD, Region.TIMELINE) if refused else ALL
+    return answer(render_notice(number, refused) + render_regions(page, shown), 409 if refused else 200)
 
 
 def _choice(values: type[C], name: str) -> C | None:

@@ -81,7 +81,12 @@
 
   /* An action may take the editor away: what was typed goes to the server first. */
   document.addEventListener("htmx:before:request", (event) => {
-    if (event.detail.ctx.sourceElement?.closest("#actions")) composer()?.save({ keepalive: true });
+    const source = event.detail.ctx.sourceElement;
+    if (source?.closest("#actions, #ticket-menu")) composer()?.save({ keepalive: true });
+    if (source?.closest("#ticket-menu")) {
+      byId("ticket-menu").open = false;
+      byId("ticket-menu-opener").focus();
+    }
   });
 
   /* A reply that was approved has left the editor; one that was refused stays in it. */
@@ -197,6 +202,11 @@
     const look = event.target.closest("[data-look]");
     if (look) byId(look.dataset.look)?.classList.toggle("is-diff");
   });
+
+  /* Opened to be written in. A toggle does not bubble. */
+  document.addEventListener("toggle", (event) => {
+    if (event.target.id === "record" && event.target.open) event.target.querySelector("textarea").focus();
+  }, true);
 
   document.addEventListener("click", (event) => {
     const dismiss = event.target.closest("[data-dismiss]");
