@@ -1,4 +1,4 @@
-"""The command line: `python -m tests.faults [--seed N] [--count N] [--times N] [--arenas N]`."""
+"""The command line: `python -m tests.faults [--seed N] [--count N] [--times N] [--arenas N] [--mutant NAME]`."""
 
 import argparse
 import sys
@@ -8,6 +8,7 @@ from pathlib import Path
 from app.clock import monotonic
 from tests.faults.draw import draw
 from tests.faults.fleet import Fleet
+from tests.faults.mutants import MUTANTS
 from tests.faults.script import Report, Schedule
 
 
@@ -18,9 +19,11 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1, help="how many seeds, from that one on")
     parser.add_argument("--times", type=int, default=1, help="how often each")
     parser.add_argument("--arenas", type=int, default=4, help="how many schedules are performed at once")
+    parser.add_argument("--mutant", choices=MUTANTS, default="", help="a fault to put into the product")
     given = parser.parse_args()
     seeds = range(given.seed, given.seed + given.count)
-    schedules = [draw(seed) for seed in seeds for _ in range(given.times)]
+    mutated = {"mutant": given.mutant}
+    schedules = [draw(seed).model_copy(update=mutated) for seed in seeds for _ in range(given.times)]
     started, done, failed = monotonic(), 0, list[int]()
 
     def on_report(schedule: Schedule, report: Report) -> None:
@@ -38,7 +41,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="faults-") as folder, Fleet(Path(folder), given.arenas) as fleet:
         started = monotonic()
         fleet.perform_all(schedules, on_report)
-    say(f"{done} schedules in {monotonic() - started:.1f} s, failed seeds: {sorted(set(failed)) or 'none'}")
+        took = monotonic() - started
+    say(f"{done} schedules in {took:.1f} s, {len(failed)} failed; seeds: {sorted(set(failed)) or 'none'}")
     return min(len(failed), 99)
 
 

@@ -1,4 +1,4 @@
-"""An arena, a process with servers of its own: `python -m tests.faults.arena FOLDER POSTGRES_FOLDER URL`.
+"""An arena, a process with servers of its own: `python -m tests.faults.arena FOLDER POSTGRES_FOLDER URL MODEL_URL`.
 
 Reads schedules from its input, a line of JSON each, and writes a report for each. It never starts a thread, so that it
 may fork; what the forked processes need is imported here, once.
@@ -28,8 +28,9 @@ LOG_CHARS = 12_000
 class Arena:
     """Performs one schedule after another."""
 
-    def __init__(self, folder: Path, postgres_folder: Path, database_url: str) -> None:
+    def __init__(self, folder: Path, postgres_folder: Path, database_url: str, model_url: str) -> None:
         self._folder = folder
+        self._model_url = model_url
         self._servers = Servers(folder, postgres_folder, database_url)
 
     def close(self) -> None:
@@ -93,18 +94,20 @@ class Arena:
             "MESSAGE_WINDOW_S": "0.1",
             "MESSAGE_WAIT_MAX_S": "0.3",
             "STALE_RUNS": schedule.stale_runs,
+            "LLM_BASE_URL": self._model_url if schedule.agent.model else "",
             "LLM_MODEL": schedule.agent.model,
+            "LLM_TIMEOUT_S": "0.5",
             **schedule.settings,
         }
 
 
-def main(folder: str, postgres_folder: str, database_url: str) -> None:
+def main(folder: str, postgres_folder: str, database_url: str, model_url: str) -> None:
     """Perform schedules until the end of the input."""
     # Whatever writes to the standard output writes to the log; the reports have the real one to themselves.
     reports = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     configure_mappers()
-    arena = Arena(Path(folder), Path(postgres_folder), database_url)
+    arena = Arena(Path(folder), Path(postgres_folder), database_url, model_url)
     gc.freeze()  # What is there now is never collected: forks would copy the pages that a collection touches.
     try:
         for line in sys.stdin:

@@ -35,6 +35,18 @@ PLACES = {
     "skill:search_knowledge": 2,
     "skill:draft_reply": 3,
 }
+MODELS = (
+    "stub",
+    "stub;chunks=20;chunk_delay=.01",
+    "stub;delay=2",
+    "stub;chunks=40;cut=9",
+    "stub;status=429;times=2;retry_after=0",
+    "stub;status=500;times=3",
+    "stub;bad=1",
+    "stub;html=1",
+)
+"""How the model server behaves where the agent asks one; its knobs, see `tests.support.stub_llm`."""
+MODEL_SHARE = 0.15
 SPAN_S = 0.7
 """Everything begins within this time."""
 POSTGRES_ONE_IN = 100
@@ -57,7 +69,7 @@ def draw(seed: int) -> Schedule:
         webs=dice.choice([1, 1, 2]),
         worker_points=tuple(_worker_points(dice) for _ in range(dice.randint(0, 4))),
         web_points=tuple(_web_points(dice) for _ in range(dice.choice([0, 0, 1, 2]))),
-        agent=_agent(dice),
+        agent=_agent(dice, seed),
         stale_runs=dice.choice(["mark_failed", "retry"]),
         run_timeout_ms=dice.choice([5_000, 5_000, 5_000, 300]),
     )
@@ -120,10 +132,11 @@ def _web_points(dice: Random) -> tuple[Point, ...]:
     return (Point(place=place, side=dice.choice(["before", "after"]), nth=nth, fault=fault),)
 
 
-def _agent(dice: Random) -> Agent:
+def _agent(dice: Random, seed: int) -> Agent:
     return Agent(
         delay_ms=dice.choice([0, 2, 10, 40]),
         classify_failures=dice.choice([0] * 8 + [1, 3]),
         insufficient=dice.choice([0] * 8 + [1, 2]),
         refuses=dice.random() < 0.05,
+        model=f"{dice.choice(MODELS)};seed={seed}" if dice.random() < MODEL_SHARE else "",
     )

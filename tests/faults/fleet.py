@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -19,6 +19,7 @@ from app.embedded import EmbeddedPostgres
 from app.settings import ROOT
 from dev.database import bring_up_to_date
 from tests.faults.script import Report, Schedule
+from tests.support.model_server import serve_stub
 
 REPORT_LIMIT_S = 90
 """An arena that has not reported by then hangs; it is killed, and so is all that it has started."""
@@ -33,21 +34,25 @@ class Fleet:
         self._postgres = EmbeddedPostgres(folder, durable=False)
         self._size = size
         self._arenas: queue.Queue[_Arena] = queue.Queue()
+        self._stack = ExitStack()
 
     def __enter__(self) -> "Fleet":
+        model = self._stack.enter_context(serve_stub())
         url = self._postgres.start()
         bring_up_to_date(url)
         self._configure(url)
         for number in range(self._size):
             folder = self._folder / f"arena{number}"
             folder.mkdir()
-            self._arenas.put(_Arena(folder, self._folder, url.replace("/draftdesk?", f"/arena{number}?", 1)))
+            database_url = url.replace("/draftdesk?", f"/arena{number}?", 1)
+            self._arenas.put(_Arena(folder, str(self._folder), database_url, model.base_url))
         return self
 
     def __exit__(self, *_: object) -> None:
         while not self._arenas.empty():
             self._arenas.get().close()
         self._postgres.stop()
+        self._stack.close()
 
     def perform(self, schedule: Schedule) -> Report:
         """Perform one schedule on the next arena that is free."""
@@ -97,8 +102,8 @@ class Fleet:
 class _Arena:
     """One arena, as a process that is started again when it had to be killed."""
 
-    def __init__(self, folder: Path, postgres_folder: Path, database_url: str) -> None:
-        self._arguments = [str(folder), str(postgres_folder), database_url]
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._arguments = [str(folder), *arguments]
         self._log = folder / "arena.log"
         self._process = self._start()
 

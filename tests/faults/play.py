@@ -71,7 +71,8 @@ class Play:
             self._go_on(self._at_rest, scale.SETTLE_LIMIT_S, "it did not come to rest by itself")
         self._servers.heal()
         self._crew.heal()
-        self._go_on(self._at_rest, scale.SETTLE_LIMIT_S, "it did not come to rest")
+        if not self.violations:
+            self._go_on(self._at_rest, scale.SETTLE_LIMIT_S, "it did not come to rest")
 
     def _at_rest(self) -> bool:
         return self._calm_looks >= 2

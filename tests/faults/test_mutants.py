@@ -32,7 +32,7 @@ def _late_hand_back(mutant: str) -> Schedule:
         ),
         in_order=True,
         worker_points=((Point(fault="freeze", **HAND_BACK), Point(fault="lose_answer", **HAND_BACK)),),
-        agent=Agent(delay_ms=600),
+        agent=Agent(delay_ms=1000),
         mutant=mutant,
     )
 

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,9 +48,9 @@ class ModelServer:
             connection.close()
 
 
-@pytest.fixture(scope="session")
-def model_server() -> Iterator[ModelServer]:
-    """One stub process for the session."""
+@contextmanager
+def serve_stub() -> Iterator[ModelServer]:
+    """Run a stub process for as long as it is needed."""
     command = [sys.executable, "-m", "tests.support.stub_llm"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -59,6 +60,13 @@ def model_server() -> Iterator[ModelServer]:
             yield ModelServer(int(listening[2]))
         finally:
             process.terminate()
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[ModelServer]:
+    """One stub process for the session."""
+    with serve_stub() as server:
+        yield server
 
 
 @pytest.fixture
