@@ -3,12 +3,16 @@
 `l` takes the thread's lock, `g` is the guard on the run (so the lock order is thread, run), and everything else is
 written FROM `g`, the event numbers (`t`) too: when the guard matches nothing, nothing is written, not even a number.
 Paid calls that a refused transition did not take along are kept by SAVE_CALLS, whatever has become of the run. Each
-call is counted into the run's sums by the statement that puts it on record. Plain text, because the ORM costs several
-times the CPU here.
+call is counted into the run's sums by the statement that puts it on record (`n` are those that are new: a task that is
+cancelled while it waits for the answer does not know whether they are on record already). Plain text, because the ORM
+costs several times the CPU here.
 
 Each may be sent twice, for its answer may be lost with the connection. The second one finds the run moved (LANDED tells
 whether the first one did that) or the step's row there already, and writes nothing. CLAIM is repeated instead: each
 claim names an owner of its own.
+
+What a run is to answer are the customer's messages after the last one that a sent reply knew of; a message that crossed
+with the reply, and so has the lower number, is among them. Where there is none, it is all of them.
 """
 
 _CALLS = """
@@ -38,8 +42,15 @@ _EVENTS = """
     SELECT t.id, t.last_seq - cardinality(%(types)s::text[]) + new.place, g.id, new.type, new.payload::jsonb
       FROM g, t, unnest(%(types)s::text[], %(payloads)s::text[]) WITH ORDINALITY AS new (type, payload, place)
   )"""
-_PAID = """tokens_in = runs.tokens_in + %(tokens_in)s, tokens_out = runs.tokens_out + %(tokens_out)s,
-           cost_micro = runs.cost_micro + %(cost)s, model_used = coalesce(%(model)s::text, runs.model_used)"""
+_NEW = """
+  n AS (
+    SELECT coalesce(sum(call.tokens_in), 0) AS tokens_in, coalesce(sum(call.tokens_out), 0) AS tokens_out,
+           coalesce(sum(call.cost_micro), 0) AS cost_micro
+      FROM jsonb_to_recordset(%(calls)s::jsonb) AS call (id uuid, tokens_in int, tokens_out int, cost_micro bigint)
+     WHERE NOT EXISTS (SELECT FROM llm_calls WHERE llm_calls.id = call.id)
+  )"""
+_PAID = """tokens_in = runs.tokens_in + n.tokens_in, tokens_out = runs.tokens_out + n.tokens_out,
+           cost_micro = runs.cost_micro + n.cost_micro, model_used = coalesce(%(model)s::text, runs.model_used)"""
 _FAILED = """error_code = %(fail_code)s::text, error_message = %(fail_message)s::text,
            error_detail = %(fail_detail)s::jsonb, ended_at = CASE WHEN %(final)s THEN now() END"""
 
@@ -68,7 +79,7 @@ WITH r AS (
     RETURNING threads.id, threads.last_seq
   ),
   p AS (
-    UPDATE tickets SET status = 'processing', version = version + 1
+    UPDATE tickets SET status = 'processing', moved_by = NULL, moved_at = now(), version = version + 1
       FROM g WHERE tickets.id = g.ticket_id AND tickets.status = 'pending'
   ),
   e AS (
@@ -77,10 +88,15 @@ WITH r AS (
   )
 SELECT g.id AS run_id, g.thread_id, g.ticket_id, g.fence, g.planner, g.hint, g.max_steps, g.timeout_ms, g.cur_step,
        g.auto_retries, t.last_seq, k.number, k.channel, k.subject, c.name AS customer_name,
-       (SELECT right(coalesce(string_agg(m.body, E'\\n\\n' ORDER BY m.number) FILTER (WHERE m.number > last.reply),
+       (SELECT right(coalesce(string_agg(m.body, E'\\n\\n' ORDER BY m.number) FILTER (WHERE m.number > last.answered),
                               string_agg(m.body, E'\\n\\n' ORDER BY m.number)), %(content_limit)s)
           FROM ticket_messages m,
-               (SELECT max(number) AS reply FROM ticket_messages WHERE ticket_id = k.id AND kind = 'reply') last
+               (SELECT max(coalesce(seen.number, reply.number)) AS answered
+                  FROM ticket_messages reply
+                  LEFT JOIN artifacts ON artifacts.id = reply.artifact_id
+                  LEFT JOIN runs answering ON answering.id = artifacts.run_id
+                  LEFT JOIN ticket_messages seen ON seen.id = answering.last_customer_message_id
+                 WHERE reply.ticket_id = k.id AND reply.kind = 'reply') last
          WHERE m.ticket_id = k.id AND m.kind = 'customer') AS content,
        (SELECT coalesce(jsonb_agg(to_jsonb(past)), '[]')
           FROM (SELECT number, subject, status, category FROM tickets
@@ -115,10 +131,10 @@ run that it follows.
 """
 
 START_STEP = f"""
-WITH {_LOCK},
+WITH {_LOCK},{_NEW},
   g AS (
     UPDATE runs SET cur_step = %(step)s, {_PAID}
-      FROM l WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
+      FROM l, n WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
     RETURNING runs.id
   ),
   s AS (
@@ -130,12 +146,12 @@ SELECT t.last_seq FROM g, t
 """  # noqa: S608 - built from constants; values are bound
 
 END_STEP = f"""
-WITH {_LOCK},
+WITH {_LOCK},{_NEW},
   g AS (
     UPDATE runs SET status = %(status)s, {_PAID},
                     moved_at = CASE WHEN %(moves)s THEN now() ELSE runs.moved_at END,
                     lease_until = CASE WHEN %(moves)s THEN NULL ELSE runs.lease_until END, {_FAILED}
-      FROM l WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
+      FROM l, n WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
     RETURNING runs.id, runs.ticket_id
   ),
   s AS (
@@ -174,11 +190,11 @@ SELECT t.last_seq FROM g, t
 """  # noqa: S608 - built from constants; values are bound
 
 END_RUN = f"""
-WITH {_LOCK},
+WITH {_LOCK},{_NEW},
   g AS (
     UPDATE runs SET status = %(status)s, {_PAID}, {_FAILED}, moved_at = now(), lease_until = NULL,
                     retry_at = CASE WHEN %(retry)s THEN now() END
-      FROM l WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
+      FROM l, n WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
     RETURNING runs.id, runs.ticket_id
   ),
   s AS (

@@ -130,7 +130,8 @@ def test_the_state_follows_the_run(
         (DeliveryState.SENDING, LiveState.SENDING),
         (DeliveryState.FAILED, LiveState.SEND_FAILED),
         (DeliveryState.UNKNOWN, LiveState.SEND_FAILED),
-        (DeliveryState.SENT, LiveState.RESOLVED),
+        (DeliveryState.SENT, LiveState.NEW),  # the ticket has been opened again since
+        (DeliveryState.RECALLED, LiveState.NEW),
     ],
 )
 def test_the_state_follows_the_reply(container: Container, delivery: DeliveryState, expected: LiveState) -> None:
