@@ -19,6 +19,8 @@ Entry: TypeAlias = "dict[Field, Field]"
 FEED = "feed"
 STREAM_LENGTH = 1_000
 FEED_LENGTH = 10_000
+STREAM_LIFE_S = 7 * 86_400
+"""A stream that nothing was added to for so long goes: nobody watches that ticket, and PostgreSQL has its events."""
 _HAS_IT = "equal or smaller than the target stream top item"
 """How Redis refuses an entry whose number a stream has or has passed."""
 
@@ -54,7 +56,7 @@ def feed_entry(event: EventFact) -> Entry:
 
 
 def queue_events(pipe: "Pipeline | AsyncPipeline", events: Sequence[EventFact]) -> None:
-    """Queue what publishes these events: an entry in their threads' streams and a hint each in the feed.
+    """Queue what publishes these events: an entry in their threads' streams, which live on, and a hint in the feed.
 
     Run the pipeline with `raise_on_error=False` and hand its results to `check_published`.
     """
@@ -62,6 +64,8 @@ def queue_events(pipe: "Pipeline | AsyncPipeline", events: Sequence[EventFact]) 
         stream = thread_stream(event.thread_id)
         pipe.xadd(stream, stream_entry(event), id=f"{event.seq}-0", maxlen=STREAM_LENGTH, approximate=True)
         pipe.xadd(FEED, feed_entry(event), maxlen=FEED_LENGTH, approximate=True)
+    for stream in {thread_stream(event.thread_id) for event in events}:
+        pipe.expire(stream, STREAM_LIFE_S)
 
 
 def check_published(results: Sequence[object]) -> None:

@@ -34,14 +34,22 @@ CONTENT_LIMIT = 20_000
 """Characters of what the customer wrote that a run may see, the newest."""
 PAST_LIMIT = 3
 """Earlier tickets of the same customer that a run may see, in summary."""
+POOL_LIMIT = 16
+"""Most connections of one process for its runs."""
 NO_FAILURE: Params = {"fail_code": None, "fail_message": None, "fail_detail": None, "retry": False}
 _CLAIMABLE = list(sources(RunStatus.RUNNING))
 
 
 def make_pool(dsn: str, lanes: int) -> Pool:
-    """Return a closed pool for that many lanes; open it on the loop that will use it."""
+    """Return a closed pool for that many lanes; open it on the loop that will use it.
+
+    A run holds a connection for one statement at a time, about a millisecond, and waits for models meanwhile: sixteen
+    connections serve far more statements than the process has CPU to send, and sixty-four would be most of what
+    PostgreSQL allows everybody together.
+    """
     kwargs = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 1}
-    return AsyncConnectionPool(dsn, min_size=2, max_size=max(4, lanes), open=False, kwargs=kwargs, name="ledger")
+    most = min(max(4, lanes), POOL_LIMIT)
+    return AsyncConnectionPool(dsn, min_size=2, max_size=most, open=False, kwargs=kwargs, name="ledger")
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,11 @@ class Run(Base):
 
 
 class Step(Base):
-    """One step of a run; started without an end is what recovery judges."""
+    """One step of a run; started without an end is what recovery judges.
+
+    Its key (run, number) is what makes it happen once: whoever sends its start again meets the row, and whoever no
+    longer holds the run, its fencing number. A step has no other key, for nothing that it does is seen from outside.
+    """
 
     __tablename__ = "steps"
 

@@ -11,6 +11,7 @@ from app.msgids import msgid
 
 QUERY_LIMIT = 500
 _TITLES_SHOWN = 3
+_TITLE_CHARS = 80
 
 
 class SearchKnowledgeParams(BaseModel):
@@ -53,7 +54,7 @@ class SearchKnowledge:
         return {
             "found": len(result.passages),
             "outcome": result.verdict.outcome,
-            "titles": titles[:_TITLES_SHOWN],
+            "titles": [title[:_TITLE_CHARS] for title in titles[:_TITLES_SHOWN]],
             "keyword_only": result.keyword_only,
         }
 
