@@ -23,13 +23,13 @@ from app.httpkit.sse import HEARTBEAT, RECONNECT_MS, event_stream, frame, last_e
 from app.ids import parse_id
 from app.live.hub import Batch, DraftFrame, Subscription
 from app.live.thread_reader import ThreadReader
-from app.review.ticket_page import ThreadOf, thread_of, ticket_page
+from app.review.ticket_page import ThreadOf, thread_of
 from app.runs.events import events_after
 from app.staff.models import Role
 from app.web.inbox_regions import filter_from
 from app.web.knowledge_regions import KnowledgeRegions
 from app.web.shared_lists import InboxRegions, shared_lists
-from app.web.ticket_regions import dirty, render_regions
+from app.web.shared_tickets import TicketRegions, shared_tickets
 
 blueprint = Blueprint("live", __name__)
 
@@ -67,10 +67,10 @@ class _Page:
     """One open page: what it shows, and how far it has been told."""
 
     def __init__(self, staff: StaffUser, thread: ThreadOf | None, after: int) -> None:
-        self._staff = staff
         self._thread = thread
         parts = container()
         self._reader = ThreadReader(parts.redis, _history, thread.thread_id, after) if thread else None
+        self._ticket = TicketRegions(shared_tickets(), thread.number, staff.id) if thread else None
         knowledge = "knowledge" in request.args
         self._docs = KnowledgeRegions(request.args.get("docs")) if knowledge else None
         shown = filter_from(request.args)
@@ -113,7 +113,8 @@ class _Page:
         if batch.draft is not None:
             yield frame(_draft(batch.draft))
         events = self._events(batch)
-        markup = self._ticket(events) + self._list(batch) + self._documents(batch)
+        ticket = self._ticket.news(events) if self._ticket else ""
+        markup = ticket + self._list(batch) + self._documents(batch)
         if markup:
             yield frame(markup, event_id=self._reader.last if self._reader else None, retry_ms=RECONNECT_MS)
 
@@ -122,13 +123,6 @@ class _Page:
             return []
         newest = max((hint.seq for hint in batch.hints if hint.thread_id == self._thread.thread_id), default=0)
         return self._reader.read(at_least=newest) if newest or batch.reread else []
-
-    def _ticket(self, events: list[EventFact]) -> str:
-        if not events or self._thread is None:
-            return ""
-        with container().transaction() as session:
-            page = ticket_page(session, self._thread.number, staff_id=self._staff.id)
-        return render_regions(page, dirty({event.type for event in events}))
 
     def _list(self, batch: Batch) -> str:
         if self._inbox is None:
