@@ -62,23 +62,22 @@ def measure(on: Stage, tickets: Sequence[Received], viewers: int, rate: float, p
         time.sleep(1)
         open_mb = web.tree.pss_mb()
         print(f"{viewers} pages on {len(tickets)} tickets, {rate:g} events/s; open in {opened_s:.1f} s", flush=True)
-        cpu_s, began = web.tree.cpu_s(), monotonic()
+        cpu_s = web.tree.cpu_s()
         publish(on, tickets, rate, phase_s, published)
-        cpu = (web.tree.cpu_s() - cpu_s) / (monotonic() - began)
         cut = range(0, viewers, CUT_EVERY)
         pages.call("cut", cut)
         publish(on, tickets, rate, GAP_S, published)
         back_s = pages.call("resume", cut)
         publish(on, tickets, rate, phase_s / 2, published)
         seen, broken = wait_for_all(pages, published, len(tickets))
-        after_mb = web.tree.pss_mb()
+        cpu_s, after_mb = web.tree.cpu_s() - cpu_s, web.tree.pss_mb()
     finally:
         pages.close()
         web.stop()
-    report(seen, published, len(tickets))
+    expected = report(seen, published, len(tickets))
     open_kb, after_kb = (1024 * (now_mb - before_mb) / viewers for now_mb in (open_mb, after_mb))
     print(f"  streams that were refused or broke off by themselves: {broken}")
-    print(f"  {len(cut)} cut pages back in {back_s:.1f} s; web CPU {100 * cpu:.0f} % while events come")
+    print(f"  {len(cut)} cut pages back in {back_s:.1f} s; web CPU {1000 * cpu_s / expected:.2f} ms a page and event")
     print(
         f"  memory a page {open_kb:.0f} kB open, {after_kb:.0f} kB at the end; web in all {after_mb:.0f} MB", flush=True
     )
@@ -96,8 +95,11 @@ def wait_for_all(pages: Viewers, published: Published, tickets: int) -> tuple[li
             return seen, broken
 
 
-def report(seen: Sequence[Seen], published: Published, tickets: int) -> None:
-    """Print the delays of the pages that were never cut, and what was lost or doubled on any."""
+def report(seen: Sequence[Seen], published: Published, tickets: int) -> int:
+    """Print the delays of the pages that were never cut, and what was lost or doubled on any.
+
+    Returns how often an event was to come to a page.
+    """
     delays: list[float] = []
     lost = doubled = events = 0
     for page, one in enumerate(seen):
@@ -115,6 +117,7 @@ def report(seen: Sequence[Seen], published: Published, tickets: int) -> None:
         f"p99 {at_share(delays, 0.99):7.1f} ms  (n={len(delays)})\n"
         f"  {events} expected: lost {lost}, doubled {doubled}; {messages} messages, {size / 2**20:.0f} MB"
     )
+    return events
 
 
 def tickets_in_review(on: Stage, count: int) -> list[Received]:

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import signal
 import socket
 import statistics
 import subprocess
@@ -271,6 +272,7 @@ class Stage:
 @contextmanager
 def stage(**settings: Any) -> Iterator[Stage]:
     """Set a stage up in a temporary folder and clear it away at the end; the value "stub" stands for the stub's URL."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended then, too
     with ExitStack() as held:
         folder = held.enter_context(tempfile.TemporaryDirectory(prefix="dd-bench-"))
         yield Stage(Path(folder), held, settings)
