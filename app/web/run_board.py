@@ -1,6 +1,6 @@
 """What the operations page shows, read once: a list of runs, the counts of all lists, and the parts around them.
 
-Four statements, whatever the lists hold, and four more for each row that is open.
+Three statements, whatever the lists hold, and a few more for each row that is open.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from app.httpkit.container import container
 from app.ids import parse_id
 from app.runs.admin_lists import RunList
 from app.runs.admin_queries import EventRow, RunPage, WorkerRow, events_of, run_counts, run_list, workers
+from app.runs.explain import Sentence, explain
 from app.runs.queries import StepRow, steps_of
 from app.staff import queries as staff_queries
 from app.web import run_words
@@ -26,8 +27,9 @@ HELD_MOST = 50
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What an open row shows beneath it: the run's steps and events, and people's names by id."""
+    """What an open row shows beneath it: the run's story, its steps and events, and people's names by id."""
 
+    story: tuple[Sentence, ...]
     steps: tuple[StepRow, ...]
     events: tuple[EventRow, ...]
     names: Mapping[UUID, str]
@@ -76,7 +78,8 @@ def read_board() -> Board:
 def read_opened(session: Session, run_id: UUID) -> Opened:
     """Read what an open row shows."""
     events = events_of(session, run_id)
-    return Opened(steps_of(session, run_id), events, staff_queries.names(session, run_words.people(events)))
+    names = staff_queries.names(session, run_words.people(events))
+    return Opened(explain(session, run_id), steps_of(session, run_id), events, names)
 
 
 def _ids(name: str, most: int) -> frozenset[UUID]:

@@ -14,11 +14,12 @@ from app.ids import parse_id
 from app.msgids import msgid
 from app.runs.admin_lists import COUNTED_MOST, FAILED_FOR, OVERDUE, RunList
 from app.runs.admin_queries import AdminRun, EventRow, WorkerRow
+from app.runs.explain import Sentence
 from app.runs.leases import LEASE_S
 from app.runs.lifecycle import RunMoved
 from app.runs.models import EventType, RunOrigin, RunStatus
-from app.web.labels import Mark
-from app.web.ticket_words import SKILL, STEP_ERROR
+from app.web.labels import SKILL, Mark
+from app.web.ticket_words import STEP_ERROR
 
 STATUS = {
     RunStatus.CREATED: Mark(msgid("In the queue"), "wait"),
@@ -168,7 +169,7 @@ def lease(run: AdminRun) -> str:
     """Return what is left of a running run's lease, or how a run that nobody has taken yet stands."""
     if run.lease_left is not None:
         if run.lease_left < timedelta():
-            return gettext("lease ran out %(time)s ago", time=span(-run.lease_left))
+            return gettext("ran out %(time)s ago", time=span(-run.lease_left))
         return gettext("%(time)s left", time=span(run.lease_left))
     if run.due_in is None:
         return ""
@@ -211,6 +212,14 @@ def filled(message: str, values: Mapping[str, Any]) -> str:
         return gettext(message, **values)
     except (KeyError, ValueError, TypeError):
         return gettext(message)
+
+
+def sentence(told: Sentence) -> str:
+    """Return one sentence of a run's story."""
+    values = dict(told.values)
+    if "skill" in values:
+        values["skill"] = skill_name(str(values["skill"]))
+    return filled(told.text, values)
 
 
 def step_error(code: str | None) -> str:

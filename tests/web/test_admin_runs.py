@@ -1,25 +1,30 @@
-"""The operations page: who may see it, what stands in each list, what a person can do, and what it costs to read."""
+"""The operations page: who may see it, what stands in each list, and what it costs to read."""
 
 import re
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import func, update
 
 from app.bootstrap import Container
 from app.clock import now
 from app.ids import first_id_at, new_id
+from app.runs import admin_lists
 from app.runs.admin_lists import RunList
 from app.runs.admin_queries import run_counts, run_list, workers
 from app.runs.models import Run, RunOrigin, RunStatus, Step
 from app.staff.models import Role
 from app.tickets.models import Ticket, TicketStatus
+from app.web import run_words
 from tests.conftest import Login
-from tests.factories import MadeTicket, make_ticket
+from tests.factories import make_ticket
 from tests.runs.looking import events_of, run_of
+from tests.web.admin_runs import act, ago, failed, listed, running, shape
 from tests.web.pages import ENGLISH, HTMX, send, text_of
+from tests.web.test_inbox import counted, rows_read
 
 S = RunStatus
 HOSTILE = '<hx-partial hx-target="#toasts">"><img src=x onerror=alert(1)>'
@@ -28,42 +33,6 @@ HOSTILE = '<hx-partial hx-target="#toasts">"><img src=x onerror=alert(1)>'
 @pytest.fixture
 def admin(login: Login) -> FlaskClient:
     return login("root", Role.ADMIN)
-
-
-def ago(**length: float):
-    """Return the time so long ago by the database's clock."""
-    return func.now() - timedelta(**length)
-
-
-def shape(container: Container, run_id: UUID, **values: object) -> None:
-    with container.transaction() as session:
-        session.execute(update(Run).where(Run.id == run_id).values(**values))
-
-
-def running(container: Container, *, lease_s: float = 8.0, owner: str = "box:42:p:c", **values: object) -> MadeTicket:
-    made = make_ticket(container, customer=f"C-{new_id()}")
-    until = func.now() + timedelta(seconds=lease_s)
-    shape(container, made.run_id, status=S.RUNNING, lease_owner=owner, lease_until=until, fence=1, **values)
-    return made
-
-
-def failed(container: Container, code: str = "worker_lost", **values: object) -> MadeTicket:
-    made = make_ticket(container, customer=f"C-{new_id()}", run_status=S.FAILED)
-    facts = {"error_code": code, "error_message": "The process that worked on this run no longer answers."}
-    shape(container, made.run_id, ended_at=func.now(), moved_at=func.now(), **facts | values)
-    return made
-
-
-def listed(container: Container, shown: RunList) -> list[UUID]:
-    with container.sessions() as session:
-        return [run.id for run in run_list(session, shown).runs]
-
-
-def act(client: FlaskClient, run_id: UUID, action: str, status: int = 200, **fields: object) -> str:
-    return text_of(send(client, f"/admin/runs/{run_id}/{action}", htmx=True, **fields), status)
-
-
-# ---------- who may ----------
 
 
 @pytest.mark.parametrize("path", ["", "/board", f"/{new_id()}", f"/{new_id()}/row"])
@@ -91,9 +60,6 @@ def test_the_rail_leads_there_for_administrators_only(login: Login, admin: Flask
     assert 'href="/admin/runs"' in text_of(admin.get("/"))
     assert "/admin/runs" not in text_of(login("lead", Role.SUPERVISOR).get("/"))
     assert "/admin/rq" in text_of(admin.get("/admin/runs"))
-
-
-# ---------- the lists ----------
 
 
 def test_each_run_stands_in_its_lists(container: Container) -> None:
@@ -204,3 +170,74 @@ def test_workers_are_known_by_their_leases(admin: FlaskClient, container: Contai
     page = text_of(admin.get("/admin/runs", headers=ENGLISH))
     assert page.count('class="worker is-silent"') == 1
     assert "2 runs" in page
+
+
+def test_statements_do_not_grow_with_the_runs(admin: FlaskClient, container: Container) -> None:
+    numbers = []
+    for total in (10, 200):
+        for at in range(total):
+            make_ticket(container, customer=f"C-{total}-{at}")
+        with counted(container.engine) as statements:
+            page = text_of(admin.get("/admin/runs?list=queued"))
+        numbers.append(len([words for words in statements if "FROM runs" in words or "count(" in words]))
+        assert page.count("data-row") == min(50, total)
+    assert numbers[0] == numbers[1] <= 4, numbers
+
+
+def test_paging_meets_every_run_once(admin: FlaskClient, container: Container) -> None:
+    made = [failed(container).run_id for _ in range(7)]
+    queued = [make_ticket(container, customer=f"C-{at}").run_id for at in range(7)]
+    for shown, expected in ((RunList.FAILED, made[::-1]), (RunList.QUEUED, queued)):
+        met: list[UUID] = []
+        after = None
+        with container.sessions() as session:
+            while True:
+                page = run_list(session, shown, after, limit=3)
+                met += [run.id for run in page.runs]
+                after = page.after
+                if after is None:
+                    break
+        assert met == expected
+
+
+def test_the_page_leads_on_and_back(admin: FlaskClient, container: Container) -> None:
+    for at in range(51):
+        make_ticket(container, customer=f"C-{at}")
+    first = text_of(admin.get("/admin/runs?list=queued"))
+    onward = re.search(r'rel="next" href="([^"]+)"', first)
+    assert onward
+    last = text_of(admin.get(onward.group(1).replace("&amp;", "&")))
+    assert last.count("data-row") == 1
+    assert 'rel="next"' not in last
+    assert 'id="page-first"' in last
+    assert 'hx-get="/admin/runs/board?list=queued&amp;after=' in last, "it follows the page that it is on"
+    assert text_of(admin.get("/admin/runs?list=nonsense&after=nonsense"))
+
+
+@pytest.mark.parametrize("shown", list(RunList))
+def test_a_list_reads_no_more_runs_than_it_shows(container: Container, shown: RunList) -> None:
+    """Runs that have ended or stand elsewhere are not looked at, however many there are."""
+    for at in range(3):
+        make_ticket(container, customer=f"a-{at}")
+        running(container)
+        failed(container, "set_aside" if at % 2 else "worker_lost")
+        make_ticket(container, customer=f"c-{at}", run_status=S.WAITING_FOR_REVIEW)
+    for at in range(40):
+        make_ticket(container, customer=f"d-{at}", run_status=S.COMPLETED)
+    most = len(listed(container, shown))
+    assert rows_read(container, "runs", lambda session: run_list(session, shown)) <= 3 * most + 6
+
+
+def test_counts_read_no_more_than_they_say(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_lists, "COUNTED_MOST", 3)
+    for at in range(9):
+        make_ticket(container, customer=f"C-{at}")
+        make_ticket(container, customer=f"D-{at}", run_status=S.COMPLETED)
+    with container.sessions() as session:
+        assert run_counts(session)[RunList.QUEUED] == 4
+    assert rows_read(container, "runs", run_counts) <= 9 + 4
+
+
+def test_many_are_said_as_many(app: Flask) -> None:
+    with app.test_request_context():
+        assert (run_words.amount(999), run_words.amount(1000)) == ("999", "999+")
