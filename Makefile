@@ -4,7 +4,7 @@ PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV := .venv/bin
 
-.PHONY: run setup test lint format lock messages demo-reset python
+.PHONY: run setup test faults lint format lock messages demo-reset python
 
 run: setup
 	@exec $(VENV)/python -m dev.run
@@ -18,6 +18,13 @@ setup-dev: python
 test: setup-dev
 	@$(VENV)/python -m dev.browser
 	@$(VENV)/python -m pytest
+
+# Kill, freeze and cut off real processes by seeded schedules: make faults COUNT=500 SEED=123
+COUNT = 10000
+SEED = 1
+
+faults: setup-dev
+	@$(VENV)/python -m tests.faults --seed $(SEED) --count $(COUNT)
 
 lint: setup-dev
 	$(VENV)/ruff check .

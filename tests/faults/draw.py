@@ -119,9 +119,9 @@ def _worker_points(dice: Random) -> tuple[Point, ...]:
     if dice.random() < 0.4:
         return ()
     place = dice.choices(list(PLACES), list(PLACES.values()))[0]
-    faults = ["die"] * 5 + ["freeze"] * 2 + (["hang"] if place.startswith("skill") else ["lose_answer"])
-    fault = dice.choice(faults)
-    side = "after" if fault == "lose_answer" else dice.choice(["before", "after"])
+    skill = place.startswith("skill")
+    fault = dice.choice(["die"] * 5 + ["freeze"] * 2 + (["hang"] if skill else ["lose_answer", "hang"]))
+    side = "after" if fault in ("lose_answer", "hang") and not skill else dice.choice(["before", "after"])
     return (Point(place=place, side=side, nth=dice.randint(1, 4), fault=fault),)
 
 

@@ -9,7 +9,7 @@ import orjson
 
 from app.delivery.models import DeliveryState
 from app.runs.lifecycle import FINAL, MOVES
-from app.runs.models import ACTIVE, RunStatus
+from app.runs.models import ACTIVE, RunOrigin, RunStatus
 from app.tickets.models import TicketStatus
 from tests.faults.commands import Command
 from tests.faults.story import Story
@@ -80,13 +80,11 @@ def moves_are_legal(story: Story) -> Violations:
 
 
 def events_are_numbered(story: Story) -> Violations:
-    """Numbers of a thread's events grow (a number without a row there is no event), and all have been published."""
+    """A thread's events are numbered without gap or double, and all have been published."""
     for thread in story.threads:
         numbers = [event["seq"] for event in story.events[thread["id"]]]
-        if len(set(numbers)) != len(numbers) or numbers != sorted(numbers) or not numbers or numbers[0] < 1:
-            yield f"the events of thread {thread['id']} are numbered {numbers}"
-        elif numbers[-1] > thread["last_seq"]:
-            yield f"thread {thread['id']} has event {numbers[-1]} and counts to {thread['last_seq']}"
+        if numbers != list(range(1, thread["last_seq"] + 1)):
+            yield f"the events of thread {thread['id']}, which counts to {thread['last_seq']}, are {numbers}"
         if thread["published_seq"] != thread["last_seq"]:
             yield f"thread {thread['id']} published {thread['published_seq']} of {thread['last_seq']}"
 
@@ -100,11 +98,25 @@ def events_tell_the_moves(story: Story) -> Violations:
             yield f"run {run['id']} was created {counts['run_created']} times"
         if counts["run_started"] != run["fence"]:
             yield f"run {run['id']} was claimed {run['fence']} times and started {counts['run_started']} times"
+        for kind, moves in _moves_told(story, run).items():
+            if counts[kind] != moves:
+                yield f"run {run['id']} has {counts[kind]} {kind} and {moves} moves that it tells of"
         ends = [event["type"] for event in events if event["type"] in FINAL_EVENT.values()]
         wanted = [FINAL_EVENT[RunStatus(run["status"])]] if run["status"] in FINAL else []
         if ends != wanted:
             yield f"run {run['id']} is {run['status']} and its ends are {ends}"
         yield from _after_the_end(run, [event["type"] for event in events])
+
+
+def _moves_told(story: Story, run: Row) -> Mapping[str, int]:
+    """Return how many events of some types a run must have: for its moves, and for what it goes on from."""
+    moved = Counter((move["was"], move["became"]) for move in story.moves[run["id"]])
+    follows = run["origin"] in (RunOrigin.TIMED_OUT, RunOrigin.WORKER_LOST)
+    return {
+        "run_retrying": moved[RunStatus.RUNNING, RunStatus.RETRYING] + follows,
+        "review_requested": moved[RunStatus.RUNNING, RunStatus.WAITING_FOR_REVIEW],
+        "run_escalated": sum(count for (_, became), count in moved.items() if became == WAITS[1]),
+    }
 
 
 def _after_the_end(run: Row, types: Sequence[str]) -> Violations:
@@ -140,6 +152,16 @@ def steps_and_checkpoints_agree(story: Story) -> Violations:
             yield f"{name} is at step {run['cur_step']} of {sorted(steps)}"
         if [number for number, step in steps.items() if step["ended_at"] is None]:
             yield f"{name} is {run['status']} and has a step that never ended"
+
+
+def no_message_is_forgotten(story: Story) -> Violations:
+    """The newest run of a ticket answers its newest message, unless the ticket was spam at some time."""
+    for thread in story.threads:
+        ticket = next(ticket for ticket in story.tickets if ticket["id"] == thread["ticket_id"])
+        newest = [run for run in story.runs if run["thread_id"] == thread["id"]][-1]
+        was_spam = any(event["payload"].get("to") == TicketStatus.SPAM for event in story.events[thread["id"]])
+        if newest["last_customer_message_id"] != ticket["last_customer_message_id"] and not was_spam:
+            yield f"no run of ticket {ticket['number']} answers its newest message"
 
 
 def calls_are_counted(story: Story) -> Violations:
@@ -208,6 +230,7 @@ ALWAYS: tuple[Callable[[Story], Violations], ...] = (
     events_are_numbered,
     events_tell_the_moves,
     steps_and_checkpoints_agree,
+    no_message_is_forgotten,
     calls_are_counted,
     nothing_is_sent_twice,
     streams_repeat_the_events,

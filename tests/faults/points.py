@@ -70,8 +70,11 @@ def watch_ledger(points: Points) -> None:
             return await execute(connection, query, params, **options)
         points.passing("before", name, "statement")
         cursor = await execute(connection, query, params, **options)
-        if points.passing("after", name, "statement") == "lose_answer":
+        fault = points.passing("after", name, "statement")
+        if fault == "lose_answer":
             raise psycopg.OperationalError("the answer was lost, as the schedule says")
+        if fault == "hang":
+            await asyncio.sleep(3600)
         return cursor
 
     psycopg.AsyncConnection.execute = executed  # type: ignore[method-assign]

@@ -30,19 +30,21 @@ INSIDE = [At(f"skill:{name}", side) for name in SKILLS for side in ("before", "a
 NOT_HELD = [CLAIM[0], STEPS[-1]]
 """Where the worker does not hold the run yet, or no more."""
 HELD = [at for at in CLAIM + STEPS + INSIDE if at not in NOT_HELD]
+HANGING = [at for at in HELD if at.side == "after" and at.place != "CLAIM"]
 COMMITS = [at for at in CLAIM + STEPS if at.side == "after"]
 LAST = Point(place="END_STEP", side="after", nth=3)
 
 
-def _case(fault: str, at: At, policy: str = "retry") -> Schedule:
+def _case(fault: str, at: At, policy: str = "retry", **more: int) -> Schedule:
     point = Point(place=at.place, side=at.side, nth=at.nth, fault=fault)
-    return case(f"{fault} {at} {policy}", points=[point], stale_runs=policy)
+    return case(f"{fault} {at} {policy}", points=[point], stale_runs=policy, **more)
 
 
 CASES = [
     *(_case("die", at, policy) for at in HELD + NOT_HELD for policy in ("mark_failed", "retry")),
     *(_case("freeze", at) for at in HELD),
     *(_case("lose_answer", at) for at in COMMITS),
+    *(_case("hang", at, run_timeout_ms=500) for at in HANGING),
     case("die on the way to a person", points=[LAST], agent=Agent(refuses=True)),
 ]
 
@@ -85,6 +87,13 @@ def test_an_answer_that_is_lost_after_the_commit_changes_nothing(reports: Report
     ticket = check(reports[f"lose_answer {at} retry"]).tickets[0]
     assert ticket.runs == ["waiting_for_review"]
     assert ticket.events.count("step_completed") == 3
+
+
+@pytest.mark.parametrize("at", HANGING, ids=str)
+def test_a_run_that_waits_too_long_for_an_answer_is_retried_by_itself(reports: Reports, at: At) -> None:
+    ticket = check(reports[f"hang {at} retry"]).tickets[0]
+    assert ticket.runs == ["failed:timed_out", "waiting_for_review"]
+    assert ticket.origins == ["ticket", "timed_out"]
 
 
 def test_a_run_that_has_reached_a_person_needs_its_worker_no_more(reports: Reports) -> None:
