@@ -2,9 +2,10 @@
 as nothing rather than as an error, so that old runs stay readable."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
@@ -43,7 +44,7 @@ class StepView:
     @property
     def state(self) -> Literal["done", "now", "bad", "stopped"]:
         """How it stands; a step that was ended with its run is stopped, not failed."""
-        if self.error_code in (RunStatus.CANCELLED, RunStatus.SUPERSEDED):
+        if self.error_code in (RunStatus.CANCELLED, RunStatus.SUPERSEDED, RunStatus.RETRYING):
             return "stopped"
         if self.error_code:
             return "bad"
@@ -100,7 +101,10 @@ class ReplyView:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One run with all that it left."""
+    """One run with all that it left.
+
+    `error_detail` fills the places of `error_message`; with `retries_itself` it has failed and is tried once more soon.
+    """
 
     id: UUID
     status: str
@@ -118,6 +122,8 @@ class RunView:
     moved_by: str | None
     error_code: str | None
     error_message: str | None
+    error_detail: Mapping[str, Any] | None
+    retries_itself: bool
     steps: tuple[StepView, ...]
     draft: DraftView | None
     reply: ReplyView | None

@@ -237,6 +237,8 @@ def _run_view(
         moved_by=names.get(run.moved_by) if run.moved_by else None,
         error_code=run.error_code,
         error_message=run.error_message,
+        error_detail=run.error_detail,
+        retries_itself=run.retry_at is not None,
         steps=tuple(steps),
         draft=draft,
         reply=reply,

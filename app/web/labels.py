@@ -53,6 +53,11 @@ GROUP = {
     Group.AGENT: msgid("AI is working on it"),
     Group.REST: msgid("Waiting or done"),
 }
+SKILL = {
+    "classify_ticket": msgid("Classify"),
+    "search_knowledge": msgid("Search"),
+    "draft_reply": msgid("Draft"),
+}
 PRIORITY = {
     Priority.URGENT: msgid("Urgent"),
     Priority.NORMAL: msgid("Normal"),

@@ -17,7 +17,7 @@ from app.review.contract import Seen
 from app.review.run_view import RunView
 from app.review.ticket_view import Phase, TicketPage
 from app.runs.models import EventType
-from app.web import moved_words, ticket_words
+from app.web import failure_words, moved_words, ticket_words
 from app.web.browser_findings import browser_findings
 
 
@@ -75,6 +75,7 @@ def page_context(page: TicketPage) -> dict[str, object]:
         "editor": editor,
         "findings": browser_findings(editor.text) if editor else (),
         "words": ticket_words,
+        "failure": failure_words,
         "moved": moved_words,
         "delivery_note": delivery_note(page.channel),
         "staff": current_staff(),

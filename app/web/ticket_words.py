@@ -9,7 +9,6 @@ from itertools import pairwise
 from flask_babel import get_timezone, ngettext, to_user_timezone
 from markupsafe import Markup
 
-from app.agent.ports import PLANNING
 from app.agent.values import Classification, SearchResult, Sufficiency
 from app.clock import now
 from app.delivery.models import DeliveryState
@@ -22,14 +21,9 @@ from app.review.ticket_view import Phase, TicketPage
 from app.runs.models import RunOrigin, RunStatus
 from app.tickets.lifecycle import MOVES
 from app.tickets.models import TicketStatus
-from app.web import labels
+from app.web import failure_words, labels
 from app.web.browser_findings import BrowserFinding
 
-SKILL = {
-    "classify_ticket": msgid("Classify"),
-    "search_knowledge": msgid("Search"),
-    "draft_reply": msgid("Draft"),
-}
 _NOW = {
     "classify_ticket": msgid("Reading the ticket and finding its class"),
     "search_knowledge": msgid("Searching the knowledge base, by meaning and by words"),
@@ -156,8 +150,8 @@ def reasoning(found: Classification) -> str:
 def ahead(run: RunView) -> list[str]:
     """Return the names (msgids) of the skills that a run at work has still to come to."""
     begun = {step.skill for step in run.steps}
-    last = max((place for place, skill in enumerate(SKILL) if skill in begun), default=-1)
-    return [word for place, word in enumerate(SKILL.values()) if place > last]
+    last = max((place for place, skill in enumerate(labels.SKILL) if skill in begun), default=-1)
+    return [word for place, word in enumerate(labels.SKILL.values()) if place > last]
 
 
 def sentences(draft: DraftView | None) -> list[dict[str, object]]:
@@ -177,7 +171,7 @@ def maker(run: RunView) -> str:
 
 def steps_done(run: RunView) -> str:
     """Return the names of the steps that a run has done itself, in their order, each once."""
-    names = dict.fromkeys(skill_name(step) for step in run.steps if step.skill in SKILL and step.state == "done")
+    names = dict.fromkeys(skill_name(step) for step in run.steps if step.skill in labels.SKILL and step.state == "done")
     return gettext(", ").join(names)
 
 
@@ -204,9 +198,7 @@ def escalated_by(page: TicketPage) -> str | None:
 
 def skill_name(step: StepView) -> str:
     """Return what a step does, in one word."""
-    if step.skill == PLANNING:
-        return gettext("Plan")
-    return gettext(SKILL[step.skill]) if step.skill in SKILL else step.skill
+    return failure_words.skill_name(step.skill)
 
 
 def step_words(run: RunView, step: StepView) -> str:
@@ -215,7 +207,7 @@ def step_words(run: RunView, step: StepView) -> str:
         case "now":
             return gettext(_NOW[step.skill]) if step.skill in _NOW else ""
         case "stopped":
-            return gettext("Stopped; what was done before is kept.")
+            return failure_words.interrupted(step)
         case "bad":
             return _step_error(run, step)
     if step.classification is not None:
@@ -230,7 +222,7 @@ def _step_error(run: RunView, step: StepView) -> str:
         return gettext(step.error_message)  # the reason, a msgid
     if step.error_message:
         return gettext(STEP_ERROR.get(step.error_code or "", _STEP_FAILED))
-    return failure_words(run)
+    return failure_words.failure_words(run)
 
 
 def _class_words(step: StepView) -> str:
@@ -265,19 +257,16 @@ def _draft_words(run: RunView) -> str:
     )
 
 
-def failure_words(run: RunView) -> str:
-    """Return why a run failed, and that nothing is lost."""
-    return gettext(run.error_message) if run.error_message else gettext("Something went wrong on our side.")
-
-
 def run_words(page: TicketPage, run: RunView) -> str:
     """Return one line about a run that is not at work any more."""
+    after = next((later for before, later in pairwise(page.runs) if before is run), None)
     if run.status == RunStatus.FAILED:
-        return gettext("AI could not finish: %(why)s", why=failure_words(run))
+        told = gettext("AI could not finish: %(why)s", why=failure_words.failure_words(run))
+        by_itself = after is not None and after.origin in (RunOrigin.TIMED_OUT, RunOrigin.WORKER_LOST)
+        return " ".join((told, gettext("It was tried once more by itself."))) if by_itself else told
     if run.status == RunStatus.CANCELLED:
         return _by(run, msgid("%(who)s stopped the draft"), msgid("The draft was stopped"))
     if run.status == RunStatus.SUPERSEDED:
-        after = next((later for before, later in pairwise(page.runs) if before is run), None)
         if after and after.manual and after.origin != RunOrigin.MESSAGE:
             return _by(run, msgid("%(who)s chose to write the reply"), msgid("A person chose to write the reply"))
         if after and after.origin == RunOrigin.MESSAGE:
