@@ -77,6 +77,8 @@ def measure(on: Stage, tickets: Sequence[Received], viewers: int, rate: float, p
     expected = report(seen, published, len(tickets))
     open_kb, after_kb = (1024 * (now_mb - before_mb) / viewers for now_mb in (open_mb, after_mb))
     print(f"  streams that were refused or broke off by themselves: {broken}")
+    if broken:
+        print("".join(f"    web: {line}\n" for line in web.log.splitlines()[-5:]), end="")
     print(f"  {len(cut)} cut pages back in {back_s:.1f} s; web CPU {1000 * cpu_s / expected:.2f} ms a page and event")
     print(
         f"  memory a page {open_kb:.0f} kB open, {after_kb:.0f} kB at the end; web in all {after_mb:.0f} MB", flush=True
