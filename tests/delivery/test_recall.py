@@ -94,16 +94,19 @@ def test_a_reply_that_crossed_leaves_the_ticket_open(container: Container) -> No
     assert [run.status for run in runs_of(container, desk.ticket_id)] == ["completed", "created"]
 
 
-def test_the_mark_goes_with_the_next_reply(container: Container) -> None:
+@pytest.mark.parametrize(("end", "status", "marked"), [(Outside(), "resolved", False), (Refusing(), "pending", True)])
+def test_the_mark_goes_with_the_next_reply_that_leaves(
+    container: Container, end: Outside, status: str, marked: bool
+) -> None:
     desk, first = approved(container)
     send(container, first, [Writing(lambda: write(container, desk.ticket_id))])
     new_run = runs_of(container, desk.ticket_id)[-1].id
     end_run(container, new_run, RunStatus.WAITING_FOR_REVIEW)
     add_draft(container, new_run, DRAFT_TEXT)
     _, second = approved(container, desk)
-    send(container, second)
+    send(container, second, [end])
     ticket = ticket_of(container, desk.ticket_id)
-    assert (ticket.status, ticket.reply_crossed_at) == ("resolved", None)
+    assert (ticket.status, ticket.reply_crossed_at is not None) == (status, marked)
 
 
 def test_a_reply_that_crosses_keeps_the_escalation(container: Container) -> None:
