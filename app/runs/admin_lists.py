@@ -80,10 +80,11 @@ def _stretches(shown: RunList) -> tuple[tuple[ColumnElement[bool], ...], ...]:
 
 def _nothing_followed() -> ColumnElement[bool]:
     """Say that a run is its thread's last word and that its ticket is still open."""
-    newer = aliased(Run)
-    followed = exists().where(newer.thread_id == Run.thread_id, newer.id > Run.id)
+    last = aliased(Run)
+    # One look into an index a run; as NOT EXISTS it was joined with all runs that there are.
+    last_id = select(last.id).where(last.thread_id == Run.thread_id).order_by(last.id.desc()).limit(1)
     is_open = exists().where(Ticket.id == Run.ticket_id, Ticket.status.not_in(DONE))
-    return ~followed & is_open
+    return (Run.id == last_id.scalar_subquery()) & is_open
 
 
 def ids_in(shown: RunList, after: UUID | None, limit: int) -> Select[tuple[UUID]]:

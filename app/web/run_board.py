@@ -61,6 +61,7 @@ def read_board() -> Board:
     shown = RunList(name) if name in {member.value for member in RunList} else RunList.RUNNING
     after = parse_id(request.args.get("after", ""))
     opened, held = _ids("open", OPEN_MOST), _ids("held", HELD_MOST)
+    redis = redis_answers()  # before a session is held: one that hangs takes its time
     with container().sessions() as session:
         page = run_list(session, shown, after, also=opened | held)
         return Board(
@@ -69,7 +70,7 @@ def read_board() -> Board:
             page=page,
             counts=run_counts(session),
             workers=workers(session),
-            redis=redis_answers(),
+            redis=redis,
             opened={run.id: read_opened(session, run.id) for run in page.runs if run.id in opened},
             held=held,
         )
