@@ -1,5 +1,6 @@
 """Runs and what they leave: steps, paid calls, checkpoints, artifacts, events."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -134,6 +135,16 @@ class Run(Base):
     created_at: Mapped[CreatedAt]
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
+
+    @property
+    def error_text(self) -> str | None:
+        """Why it failed, in plain English: `error_message` with its places filled."""
+        return in_english(self.error_message, self.error_detail)
+
+
+def in_english(message: str | None, detail: Mapping[str, Any] | None) -> str | None:
+    """Return a stored reason with its places filled."""
+    return message % detail if message and detail else message
 
 
 class Step(Base):

@@ -101,7 +101,7 @@ def _row(run: Run) -> RunRow:
         run.tokens_out,
         run.cost_micro,
         run.error_code,
-        run.error_message,
+        run.error_text,
         run.created_at,
         run.started_at,
         run.ended_at,

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.agent.steps import is_answerable
 from app.agent.values import READABLE_SCHEMAS, Observation, PastTicket, TicketFacts, ToolMessage
-from app.runs.models import RunStatus
+from app.runs.models import RunStatus, in_english
 
 log = logging.getLogger(__name__)
 _PAST = TypeAdapter(tuple[PastTicket, ...])
@@ -69,10 +69,9 @@ def _asked(ticket: TicketFacts) -> tuple[str, str]:
 
 def _earlier_failure(row: DictRow) -> str | None:
     """Return why the run failed that this one retries, as one plain sentence."""
-    if row["earlier_status"] != RunStatus.FAILED or not row["earlier_error"]:
+    if row["earlier_status"] != RunStatus.FAILED:
         return None
-    message: str = row["earlier_error"]
-    return message % row["earlier_detail"] if row["earlier_detail"] else message
+    return in_english(row["earlier_error"], row["earlier_detail"])
 
 
 def _resumed(step: int) -> Mapping[str, object]:

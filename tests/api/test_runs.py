@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import select, update
 from werkzeug.test import TestResponse
 
 from app.bootstrap import Container
@@ -15,7 +15,8 @@ from app.ids import new_id
 from app.live.publisher import thread_stream
 from app.review import service
 from app.runs.events import NewEvent, append_events, lock_thread
-from app.runs.models import EventType, RunStatus
+from app.runs.executor import SKILL_TIMED_OUT
+from app.runs.models import EventType, Run, RunStatus
 from app.staff.models import AuditEntry
 from tests.api.caller import Caller
 from tests.review.factories import DRAFT_TEXT, make_desk
@@ -27,6 +28,19 @@ def test_a_run_with_its_draft(api: Caller, container: Container) -> None:
     assert (run["status"], run["ticket_id"]) == ("waiting_for_review", str(desk.ticket_id))
     assert run["draft"]["text"] == DRAFT_TEXT
     assert run["draft"]["citations"][0]["doc_title"] == "优惠券使用说明"
+
+
+def test_why_a_run_failed_is_told_with_its_places_filled(api: Caller, container: Container) -> None:
+    desk = make_desk(container, status=RunStatus.FAILED, draft=False)
+    detail = {"skill": "draft_reply", "limit_s": 60}
+    why = {"error_code": "skill_timed_out", "error_message": SKILL_TIMED_OUT, "error_detail": detail}
+    with container.transaction() as session:
+        session.execute(update(Run).values(why))
+    run = api.get(f"/runs/{desk.run_id}").get_json()
+    assert (run["error_code"], run["error_message"]) == (
+        "skill_timed_out",
+        "A step took too long: draft_reply was given 60 seconds.",
+    )
 
 
 def test_cancel(api: Caller, container: Container) -> None:
