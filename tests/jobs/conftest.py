@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,9 +20,9 @@ __all__ = ["model_server", "stub_llm"]
 class Process:
     """One running process and its log."""
 
-    def __init__(self, module: str, environment: dict[str, str], log: Path) -> None:
+    def __init__(self, module: str, arguments: Sequence[str], environment: dict[str, str], log: Path) -> None:
         self._log = log
-        command = [sys.executable, "-m", module]
+        command = [sys.executable, "-m", module, *arguments]
         with log.open("wb") as out:
             self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
 
@@ -36,9 +36,13 @@ class Process:
         return self._process.wait(limit_s)
 
     def kill(self) -> None:
-        """End it if it still runs."""
+        """End it by SIGKILL if it still runs."""
         self._process.kill()
         self._process.wait()
+
+    def wait(self, limit_s: float = 60) -> int:
+        """Wait until it has ended by itself and return the exit code, negative for a signal."""
+        return self._process.wait(limit_s)
 
     @property
     def log(self) -> str:
@@ -84,11 +88,11 @@ def start_process(own_settings: Settings, tmp_path: Path) -> Iterator[StartProce
     """Start a module as a process; it is killed at the end if it still runs."""
     started: list[Process] = []
 
-    def start(module: str, **changes: str) -> Process:
+    def start(module: str, *arguments: str, **changes: str) -> Process:
         names = ("database_url", "redis_url", "llm_base_url", "llm_model", "embedding_base_url")
         environment = {name.upper(): getattr(own_settings, name) for name in names}
         log = tmp_path / f"{len(started)}.log"
-        started.append(Process(module, {**environment, "DEMO": "1", **changes}, log))
+        started.append(Process(module, arguments, {**environment, "DEMO": "1", **changes}, log))
         return started[-1]
 
     yield start

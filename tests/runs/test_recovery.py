@@ -32,7 +32,7 @@ def test_a_killed_worker_leaves_a_run_that_is_failed_with_a_reason(container: Co
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
     }
-    command = [sys.executable, "-m", "tests.runs.hanging_worker", str(made.run_id), "1"]
+    command = [sys.executable, "-m", "tests.runs.lost_worker", "hangs", str(made.run_id), "1"]
     worker = subprocess.Popen(command, cwd=ROOT, env=environment)
     try:
         until(lambda: len(steps_of(container, made.run_id)) == 3, limit_s=60)
