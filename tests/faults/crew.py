@@ -13,9 +13,6 @@ from app.clock import monotonic
 from tests.faults import roles, scale
 from tests.faults.script import Point, Schedule
 
-WAKES_AFTER_S = 2 * scale.LEASE_S
-"""A process that froze at a point wakes when its lease has long been swept."""
-
 
 class Actor:
     """One process, as its parent sees it."""
@@ -58,19 +55,10 @@ class Actor:
         """Send it a signal; it is our child and not waited for yet, so the pid is its own."""
         os.kill(self.pid, number)
 
-    def freeze(self, for_s: float) -> None:
-        """Stop it for a while."""
-        self.signal(signal.SIGSTOP)
-        self.wakes_at = monotonic() + for_s
-
     def wake(self) -> None:
         """Let it go on."""
         self.signal(signal.SIGCONT)
         self.wakes_at = 0.0
-
-    def stop(self) -> None:
-        """Ask it to end, as a deploy does."""
-        self.signal(signal.SIGTERM)
 
     def close(self) -> None:
         """Close our ends of its pipes."""
@@ -110,14 +98,25 @@ class Crew:
         return not self._due and all(actor.ready and not actor.frozen for actor in self.actors)
 
     @property
-    def frozen(self) -> bool:
-        """Whether anyone is frozen."""
-        return any(actor.frozen for actor in self.actors)
+    def frozen(self) -> int:
+        """How many are frozen."""
+        return sum(actor.frozen for actor in self.actors)
 
     def kill(self, *actors: Actor) -> None:
         """Kill them at once."""
         for actor in actors:
             actor.signal(signal.SIGKILL)
+
+    def stop(self, *actors: Actor) -> None:
+        """Ask them to end, as a deploy does."""
+        for actor in actors:
+            actor.signal(signal.SIGTERM)
+
+    def freeze(self, *actors: Actor, for_s: float) -> None:
+        """Stop them for a while."""
+        for actor in actors:
+            actor.signal(signal.SIGSTOP)
+            actor.wakes_at = monotonic() + for_s
 
     def look_after(self) -> None:
         """Notice who died or froze by itself, wake and restart who is due."""
@@ -147,7 +146,7 @@ class Crew:
     def _look_at(self, actor: Actor) -> None:
         pid, status = os.waitpid(actor.pid, os.WNOHANG | os.WUNTRACED)
         if pid and os.WIFSTOPPED(status):
-            actor.wakes_at = actor.wakes_at or monotonic() + WAKES_AFTER_S
+            actor.wakes_at = actor.wakes_at or monotonic() + self._schedule.frozen_for_s
         elif pid:
             self.on_death(actor)
             self.actors.remove(actor)

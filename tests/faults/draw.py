@@ -34,6 +34,7 @@ PLACES = {
     "skill:classify_ticket": 2,
     "skill:search_knowledge": 2,
     "skill:draft_reply": 3,
+    "channel": 2,
 }
 MODELS = (
     "stub",
@@ -119,10 +120,12 @@ def _worker_points(dice: Random) -> tuple[Point, ...]:
     if dice.random() < 0.4:
         return ()
     place = dice.choices(list(PLACES), list(PLACES.values()))[0]
-    skill = place.startswith("skill")
-    fault = dice.choice(["die"] * 5 + ["freeze"] * 2 + (["hang"] if skill else ["lose_answer", "hang"]))
-    side = "after" if fault in ("lose_answer", "hang") and not skill else dice.choice(["before", "after"])
-    return (Point(place=place, side=side, nth=dice.randint(1, 4), fault=fault),)
+    faults = ["die"] * 5 + ["freeze"] * 2
+    faults += ["hang"] if place.startswith("skill") else ["lose_answer", "hang"] if place.isupper() else []
+    fault = dice.choice(faults)
+    answer_fails = place.isupper() and fault in ("lose_answer", "hang")
+    side = "after" if answer_fails else dice.choice(["before", "after"])
+    return (Point(place=place, side=side, nth=1 if place == "channel" else dice.randint(1, 4), fault=fault),)
 
 
 def _web_points(dice: Random) -> tuple[Point, ...]:

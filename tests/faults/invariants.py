@@ -10,6 +10,7 @@ import orjson
 from app.delivery.models import DeliveryState
 from app.runs.lifecycle import FINAL, MOVES
 from app.runs.models import ACTIVE, RunOrigin, RunStatus
+from app.tickets.lifecycle import MOVES as TICKET_MOVES
 from app.tickets.models import TicketStatus
 from tests.faults.commands import Command
 from tests.faults.story import Story
@@ -41,7 +42,7 @@ def nobody_forgets_a_run(story: Story) -> Violations:
 
 
 def tickets_are_true(story: Story) -> Violations:
-    """A ticket's status is one that there is, and agrees with its runs."""
+    """A ticket's status is one that there is, agrees with its runs, and was reached by moves of the table."""
     for ticket in story.tickets:
         runs = [run for run in story.runs if run["ticket_id"] == ticket["id"]]
         if ticket["status"] not in list(TicketStatus):
@@ -50,6 +51,9 @@ def tickets_are_true(story: Story) -> Violations:
             yield f"ticket {ticket['number']} is {ticket['status']} and has an active run"
         if ticket["status"] == TicketStatus.RESOLVED and ticket["resolved_at"] is None:
             yield f"ticket {ticket['number']} is resolved since never"
+    for move in story.ticket_moves:
+        if move["became"] not in TICKET_MOVES[TicketStatus(move["was"])]:
+            yield f"ticket {move['ticket_id']} went from {move['was']} to {move['became']} (by {move['writer']})"
 
 
 def one_run_at_a_time(story: Story) -> Violations:

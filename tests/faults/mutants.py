@@ -45,6 +45,7 @@ def guard_off() -> None:
 
 def guard_last() -> None:
     """Steps, checkpoints, artifacts and events are written whatever the guard says."""
+    _rewrite(r"FROM g WHERE threads\.id", "WHERE threads.id", *TRANSITIONS)
     _rewrite(r"FROM g, t, unnest", "FROM t, unnest", *TRANSITIONS)
     _rewrite(r"(?<=\.place, )g\.id", "%(run)s::uuid", *TRANSITIONS)
     _rewrite(r"SELECT g\.id, (%\(step\)s, %\(schema_version\)s, %\(observation\)s::jsonb) FROM g",

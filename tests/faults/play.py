@@ -9,9 +9,9 @@ from app.clock import monotonic
 from app.runs.lifecycle import FINAL
 from tests.faults import scale
 from tests.faults.commands import Commands
-from tests.faults.crew import Actor, Crew
+from tests.faults.crew import Crew
 from tests.faults.invariants import WAITS
-from tests.faults.script import OF_PEOPLE, Action, Schedule, What
+from tests.faults.script import OF_PEOPLE, OF_SERVERS, Action, Schedule, What
 from tests.faults.servers import Servers
 
 LOOK_EVERY_S = 0.015
@@ -78,9 +78,9 @@ class Play:
         return self._calm_looks >= 2
 
     def _go_on(self, done: Callable[[], bool], limit_s: float, problem: str) -> None:
-        limit = monotonic() + limit_s
+        started = monotonic()
         while not done():
-            if monotonic() > limit:
+            if monotonic() > max(started, self._servers.postgres_back_at) + limit_s:
                 self.violations.append(f"{problem} within {limit_s} s")
                 return
             self._tick()
@@ -122,7 +122,7 @@ class Play:
             "running": newest["status"] == "running",
             "steps": newest["steps"] >= int(number or 0),
             "runs": len(runs) >= int(number or 0),
-            "frozen": self._crew.frozen,
+            "frozen": self._crew.frozen >= int(number or 1),
             "answered": not self.commands.open,
             "settled": self._looked.settled and not self.commands.open,
         }[kind]
@@ -132,19 +132,14 @@ class Play:
         if action.what in OF_PEOPLE:
             self.commands.give(action)
             self.commands.serve()
-            return
-        crew, servers = self._crew, self._servers
-        workers = [actor for actor in crew.of("worker") if not actor.frozen]
-        one = workers[action.actor % len(workers)] if workers else None
+        elif action.what in OF_SERVERS:
+            self._to_servers(action)
+        else:
+            self._to_crew(action)
+
+    def _to_servers(self, action: Action) -> None:
+        servers = self._servers
         match action.what:
-            case What.KILL_WORKERS:
-                crew.kill(*workers)
-            case What.KILL_WORKER | What.STOP_WORKER | What.FREEZE_WORKER:
-                self._to_worker(action, one)
-            case What.KILL_WEB:
-                crew.kill(*crew.of("web")[action.actor : action.actor + 1])
-            case What.KILL_SWEEPER:
-                crew.kill(*crew.of("sweeper"))
             case What.FLUSH_VALKEY:
                 servers.flush_valkey()
             case What.VALKEY_AWAY:
@@ -154,12 +149,22 @@ class Play:
             case What.RESTART_POSTGRES | What.CRASH_POSTGRES:
                 servers.restart_postgres(crash=action.what == What.CRASH_POSTGRES)
 
-    def _to_worker(self, action: Action, worker: Actor | None) -> None:
-        if worker is None:
-            return
-        if action.what == What.FREEZE_WORKER:
-            worker.freeze(action.lasts)
-        elif action.what == What.STOP_WORKER:
-            worker.stop()
-        else:
-            self._crew.kill(worker)
+    def _to_crew(self, action: Action) -> None:
+        crew = self._crew
+        awake = [actor for actor in crew.of("worker") if not actor.frozen]
+        one = [awake[action.actor % len(awake)]] if awake else []
+        match action.what:
+            case What.KILL_WORKERS:
+                crew.kill(*awake)
+            case What.KILL_WORKER:
+                crew.kill(*one)
+            case What.KILL_WEB:
+                crew.kill(*crew.of("web")[action.actor : action.actor + 1])
+            case What.KILL_SWEEPER:
+                crew.kill(*crew.of("sweeper"))
+            case What.WAKE_WORKER:
+                crew.of("worker")[action.actor].wake()
+            case What.STOP_WORKER:
+                crew.stop(*one)
+            case What.FREEZE_WORKER:
+                crew.freeze(*one, for_s=action.lasts)

@@ -3,6 +3,7 @@
 CLAIM, START_STEP, END_STEP, END_RUN, SAVE_CALLS  one of the worker's own statements, which are commits of their own
 statement                                         any of those
 skill:NAME                                        the port that a skill calls
+channel                                           the hand-over of an approved reply to its channel
 commit                                            a transaction of the web; what it has to tell is told after "after"
 sql                                               any statement of such a transaction
 """
@@ -10,14 +11,18 @@ sql                                               any statement of such a transa
 import asyncio
 import os
 import signal
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session
 
+from app.delivery.channels.in_product import InProduct
+from app.delivery.payload import Payload
 from app.runs import statements
 from tests.faults.script import Point
 
@@ -55,7 +60,8 @@ class Points:
         if point.fault == "die":
             os.kill(os.getpid(), signal.SIGKILL)
         if point.fault == "freeze":
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To this very thread: another one might take the signal, and this one go on for a moment.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         return point.fault
 
 
@@ -78,6 +84,18 @@ def watch_ledger(points: Points) -> None:
         return cursor
 
     psycopg.AsyncConnection.execute = executed  # type: ignore[method-assign]
+
+
+def watch_channel(points: Points) -> None:
+    """Have each reply pass its point where the channel takes it."""
+    send = InProduct.send
+
+    def sent(channel: InProduct, delivery_id: UUID, payload: Payload) -> None:
+        points.passing("before", "channel")
+        send(channel, delivery_id, payload)
+        points.passing("after", "channel")
+
+    InProduct.send = sent  # type: ignore[method-assign]
 
 
 def watch_transactions(points: Points) -> None:

@@ -20,7 +20,7 @@ from jobs.runtime import RunRuntime
 from tests.faults import scale
 from tests.faults.desk import Desk
 from tests.faults.mutants import put_in
-from tests.faults.points import Points, watch_ledger, watch_transactions
+from tests.faults.points import Points, watch_channel, watch_ledger, watch_transactions
 from tests.faults.ports import build_agent
 from tests.faults.script import Agent, Point
 
@@ -61,6 +61,7 @@ def run(post: Post) -> None:
 def _worker(post: Post) -> None:
     points = Points(post.points)
     watch_ledger(points)
+    watch_channel(points)
 
     class Runtime(RunRuntime):
         def start(self) -> None:

@@ -5,6 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from tests.faults.scale import LEASE_S
+
 
 class What(StrEnum):
     """What happens: people and customers first, then faults."""
@@ -24,6 +26,7 @@ class What(StrEnum):
     KILL_WORKERS = "kill_workers"
     STOP_WORKER = "stop_worker"
     FREEZE_WORKER = "freeze_worker"
+    WAKE_WORKER = "wake_worker"
     KILL_WEB = "kill_web"
     KILL_SWEEPER = "kill_sweeper"
     FLUSH_VALKEY = "flush_valkey"
@@ -34,7 +37,8 @@ class What(StrEnum):
 
 
 OF_PEOPLE = frozenset(list(What)[: list(What).index(What.KILL_WORKER)])
-"""Done by a web process; all else is done by the arena."""
+"""Done by a web process; all else is done by the arena, to its processes or its servers."""
+OF_SERVERS = frozenset(list(What)[list(What).index(What.FLUSH_VALKEY) :])
 _FROZEN = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -53,7 +57,8 @@ class Action(BaseModel):
     """One thing that happens `at` seconds after the start, or as soon as `when` holds too, but within `patience` s.
 
     `when` is "waiting" (the ticket's newest run waits for a person), "steps:N" (that run has begun N steps), "runs:N"
-    (the ticket has N runs), "ended" (its newest run is final), "frozen", "answered" (all commands), "settled".
+    (the ticket has N runs), "running" or "ended" (its newest run is), "frozen:N" (so many processes are, or one),
+    "answered" (all commands), "settled".
     """
 
     model_config = _FROZEN
@@ -84,6 +89,7 @@ class Agent(BaseModel):
 class Schedule(BaseModel):
     """Everything that is done in one go. `worker_points[n]` are the points of the nth worker that is started.
 
+    Who freezes at a point wakes after `frozen_for_s`, by which time its lease has been swept.
     `in_order`: each action waits for the one before, its `at` counts from there, and at the end all must come to rest
     before faults are called off.
     """
@@ -102,6 +108,7 @@ class Schedule(BaseModel):
     stale_runs: Literal["mark_failed", "retry"] = "mark_failed"
     settings: dict[str, str] = {}
     run_timeout_ms: int = 5_000
+    frozen_for_s: float = 2 * LEASE_S
     mutant: str = ""
 
     def does(self, *whats: What) -> bool:

@@ -41,6 +41,7 @@ class Servers:
         self._valkey_back_at = 0.0
         self._valkey_hangs = False
         self.valkey_was_lost = False
+        self.postgres_back_at = 0.0
         self._valkey.start()
         self.redis = self._valkey.client()
         self._database = self._connect()
@@ -63,6 +64,7 @@ class Servers:
             return self._ask_once(query)
         except psycopg.OperationalError:
             self._database = self._connect()
+            self.postgres_back_at = monotonic()
         return self._ask_once(query)
 
     def _ask_once(self, query: str) -> list[DictRow]:
@@ -134,6 +136,7 @@ class Servers:
         with (self._postgres_folder / "restart.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if crash:
+                self.ask("CHECKPOINT")  # its recovery is not what is tested, and may take long
                 pid_file = self._postgres_folder / "postgres" / "postmaster.pid"
                 os.kill(int(pid_file.read_text().split()[0]), signal.SIGQUIT)
                 until(postgres.has_ended, limit_s=30)

@@ -28,6 +28,7 @@ _ORDER = {
     "approval_keys": "key",
     "intake_keys": "key",
     "witness.moves": "place",
+    "witness.ticket_moves": "place",
     "witness.complaints": "place",
 }
 
@@ -53,7 +54,7 @@ class Story:
         self.tickets, self.threads, self.runs = rows("tickets"), rows("threads"), rows("runs")
         self.deliveries, self.messages = rows("deliveries"), rows("ticket_messages")
         self.approval_keys, self.intake_keys = rows("approval_keys"), rows("intake_keys")
-        self.complaints = rows("witness.complaints")
+        self.ticket_moves, self.complaints = rows("witness.ticket_moves"), rows("witness.complaints")
         self.steps = _by(rows("steps"), "run_id")
         self.checkpoints = _by(rows("checkpoints"), "run_id")
         self.artifacts = _by(rows("artifacts"), "run_id")

@@ -26,10 +26,13 @@ def _late_hand_back(mutant: str) -> Schedule:
     return Schedule(
         name=f"late hand-back {mutant}",
         actions=(
-            Action(what=What.FREEZE_WORKER, actor=1, lasts=0.7),
+            Action(what=What.FREEZE_WORKER, actor=1, lasts=60),
             Action(what=What.TICKET),
             Action(what=What.STOP_WORKER, when="steps:1", patience=10),
+            Action(what=What.WAKE_WORKER, actor=1, when="frozen:2", patience=10),
+            Action(what=What.WAKE_WORKER, actor=0, when="running", patience=10),
         ),
+        frozen_for_s=60,
         in_order=True,
         worker_points=((Point(fault="freeze", **HAND_BACK), Point(fault="lose_answer", **HAND_BACK)),),
         agent=Agent(delay_ms=1000),

@@ -11,6 +11,8 @@ COMMIT_OF_APPROVAL = 3
 """The web's third transaction: the ticket came in, the page was looked at."""
 STATEMENTS = range(1, 46, 2)
 """Statements of those transactions, among which are all of the approval's."""
+SIDES = ("before", "after")
+FAULTS = ("die", "freeze")
 SLOW = Agent(delay_ms=300)
 
 
@@ -23,8 +25,13 @@ def _at_commit(side: str, fault: str) -> Schedule:
 
 
 CASES = [
-    *(_at_commit(side, fault) for side in ("before", "after") for fault in ("die", "freeze")),
+    *(_at_commit(side, fault) for side in SIDES for fault in FAULTS),
     *(_approval(f"statement {nth}", Point(place="sql", nth=nth)) for nth in STATEMENTS),
+    *(
+        case(f"{fault} {side} channel", APPROVE, points=[Point(place="channel", side=side, fault=fault)])
+        for side in SIDES
+        for fault in FAULTS
+    ),
     case("two clicks", APPROVE, Action(what=What.APPROVE, actor=1, key="one"), webs=2),
     case("two people", APPROVE, Action(what=What.APPROVE, actor=1, key="two"), webs=2),
     case("cancel", Action(what=What.CANCEL, when="steps:2", patience=10), agent=SLOW),
@@ -48,8 +55,8 @@ def reports(fleet: Fleet) -> Reports:
     return perform(fleet, CASES)
 
 
-@pytest.mark.parametrize("fault", ["die", "freeze"])
-@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("side", SIDES)
 def test_a_web_that_fails_at_the_commit_of_an_approval_sends_one_reply(reports: Reports, side: str, fault: str) -> None:
     report = check(reports[f"{fault} {side}"])
     assert report.answers[-1] == "approve:one ok"
@@ -62,6 +69,13 @@ def test_a_web_that_fails_at_the_commit_of_an_approval_sends_one_reply(reports: 
 def test_a_web_that_dies_at_any_statement_sends_one_reply(reports: Reports, nth: int) -> None:
     ticket = check(reports[f"statement {nth}"]).tickets[0]
     assert (ticket.runs, ticket.deliveries) == (["completed"], ["sent"])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("side", SIDES)
+def test_a_sender_that_fails_halfway_leaves_one_reply(reports: Reports, side: str, fault: str) -> None:
+    ticket = check(reports[f"{fault} {side} channel"]).tickets[0]
+    assert (ticket.status, ticket.deliveries, ticket.messages) == ("resolved", ["sent"], ["customer", "reply"])
 
 
 @pytest.mark.parametrize("who", ["two clicks", "two people"])

@@ -1,5 +1,5 @@
-"""Triggers in an arena's database that write down what no row remembers: every move of a run with who wrote it, and
-what must never be written at all. A process is known by its connection's application_name, "role:pid"."""
+"""Triggers in an arena's database that write down what no row remembers: every move of a run or a ticket with who wrote
+it, and what must never be written at all. A process is known by its connection's application_name, "role:pid"."""
 
 WATCH = """
 DROP SCHEMA IF EXISTS witness CASCADE;
@@ -7,6 +7,7 @@ CREATE SCHEMA witness;
 CREATE TABLE witness.moves (
     place bigserial PRIMARY KEY, run_id uuid, thread_id uuid, was text, became text, was_fence int, fence int,
     owner text, writer text);
+CREATE TABLE witness.ticket_moves (place bigserial PRIMARY KEY, ticket_id uuid, was text, became text, writer text);
 CREATE TABLE witness.complaints (place bigserial PRIMARY KEY, text text);
 
 CREATE FUNCTION witness.writer_holds(owner text) RETURNS boolean LANGUAGE sql AS $$
@@ -41,6 +42,10 @@ BEGIN
        OR (OLD.category_set_by = 'person' AND current_setting('application_name') LIKE 'worker:%'
            AND (OLD.category, OLD.category_set_by) IS DISTINCT FROM (NEW.category, NEW.category_set_by)) THEN
         PERFORM witness.complain('a person''s class of ticket ' || NEW.id || ' was overwritten');
+    END IF;
+    IF OLD.status <> NEW.status THEN
+        INSERT INTO witness.ticket_moves (ticket_id, was, became, writer)
+        VALUES (NEW.id, OLD.status, NEW.status, current_setting('application_name'));
     END IF;
     RETURN NULL;
 END $$;
