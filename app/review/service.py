@@ -22,6 +22,7 @@ from app.runs.lifecycle import RunMoved, RunPlan, active_run, create_run, latest
 from app.runs.models import Artifact, EventType, Run, RunOrigin, RunStatus
 from app.staff import audit
 from app.tickets.composer import ComposerDraft
+from app.tickets.lifecycle import TicketMoved
 from app.tickets.models import DONE, Customer, Thread, Ticket
 from app.tickets.text import has_controls, normal_form
 
@@ -29,7 +30,7 @@ KEY_MAX = 200
 
 
 class TicketIsDone(Conflict):
-    """The ticket is answered or closed, or a reply to it is on its way out: there is nothing to draft."""
+    """A reply to the ticket is on its way out: there is nothing to draft."""
 
     code = "ticket_is_done"
 
@@ -87,7 +88,7 @@ def regenerate(
 
     The same command retries a failed or cancelled run. `hint` may be empty. `run_id` is the run that the person saw:
     a newer one is left alone. The operator of the server does it by a `command` (the name of it), and is no member of
-    staff. Raises InvalidInput, RunMoved, TicketIsDone, NotFound.
+    staff. Raises InvalidInput, RunMoved, TicketMoved, TicketIsDone, NotFound.
     """
     wish = reply_text(hint, field="hint", most=NOTE_MAX) if hint.strip() else None
     thread = lock_thread(session, ticket_id)
@@ -98,9 +99,7 @@ def regenerate(
     if old.status == RunStatus.FAILED:
         new = replace(new, origin=RunOrigin.RETRY, deaths=old.deaths)
     run = create_run(session, thread, ticket, new)
-    _audit(
-        session, "draft_regenerated", staff_id, run, retry_from=str(old.id), hint=wish is not None, command=command
-    )
+    _audit(session, "draft_regenerated", staff_id, run, retry_from=str(old.id), hint=wish is not None, command=command)
     return run.id
 
 
@@ -225,10 +224,10 @@ def _moved(run: Run) -> RunMoved:
 
 
 def _open_ticket(session: Session, ticket_id: UUID) -> Ticket:
-    """Return the ticket if there is still something to answer. Raises TicketIsDone."""
+    """Return the ticket if there is still something to answer. Raises TicketMoved, TicketIsDone."""
     ticket = session.get_one(Ticket, ticket_id, populate_existing=True)
     if ticket.status in DONE:
-        raise TicketIsDone("This ticket is already answered.")
+        raise TicketMoved(ticket)
     if is_leaving(session, ticket_id):
         raise TicketIsDone("A reply to this ticket is on its way out.")
     return ticket

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TypeVar
+from uuid import UUID
 
+from app.httpkit.container import container
 from app.httpkit.language import clock, gettext
 from app.msgids import msgid
 from app.review.ticket_view import Phase, TicketPage
 from app.runs.models import RunOrigin, RunStatus
+from app.staff import queries as staff_queries
 from app.tickets.models import MessageKind, TicketStatus
 
 S = TypeVar("S", RunStatus, TicketStatus)
@@ -36,6 +39,14 @@ _TICKET = {
     TicketStatus.CLOSED: msgid("This ticket was closed at %(time)s."),
     TicketStatus.SPAM: msgid("This ticket was marked as spam at %(time)s."),
 }
+
+
+def name_of(staff_id: UUID | None) -> str | None:
+    """Return the name of who moved something; None when no person did."""
+    if staff_id is None:
+        return None
+    with container().sessions() as session:
+        return staff_queries.names(session, [staff_id]).get(staff_id)
 
 
 def run_moved(status: str, who: str | None, at: datetime | None, *, followed_by: str | None = None) -> str:

@@ -17,7 +17,7 @@ from app.review.contract import CHANGE_LABELS, Seen, SeenIsStale, TextBlocked
 from app.review.reply import REPLY_MAX
 from app.review.ticket_page import origin_after, ticket_id_of, ticket_page
 from app.runs.lifecycle import RunMoved
-from app.staff import queries as staff_queries
+from app.tickets.lifecycle import TicketMoved
 from app.web import moved_words, ticket_words
 from app.web.browser_findings import browser_findings
 from app.web.ticket_regions import render_notice, render_regions
@@ -127,10 +127,15 @@ def text_blocked(error: TextBlocked) -> Response:
 def run_moved(error: RunMoved) -> Response:
     """Say who was first, to what, and when; the text stays in the editor."""
     with container().sessions() as session:
-        names = staff_queries.names(session, [error.by] if error.by else [])
         followed_by = origin_after(session, error.run_id)
-    who = names.get(error.by) if error.by else None
-    words = moved_words.run_moved(error.run_status, who, error.at, followed_by=followed_by)
+    words = moved_words.run_moved(error.run_status, moved_words.name_of(error.by), error.at, followed_by=followed_by)
+    return answer(_notice(words), error.status)
+
+
+@blueprint.errorhandler(TicketMoved)
+def ticket_moved(error: TicketMoved) -> Response:
+    """Say who has ended the ticket, how, and when; the text stays in the editor."""
+    words = moved_words.ticket_moved(error.ticket_status, moved_words.name_of(error.by), error.at)
     return answer(_notice(words), error.status)
 
 

@@ -15,7 +15,6 @@ from app.ids import parse_id
 from app.review.ticket_class import set_class
 from app.review.ticket_page import ticket_id_of, ticket_page
 from app.review.ticket_state import CHOICES, SeenTicket, set_ticket_status
-from app.staff import queries as staff_queries
 from app.tickets.lifecycle import TicketMoved
 from app.tickets.models import TicketStatus
 from app.web import moved_words
@@ -92,9 +91,7 @@ def move(number: int) -> Response:
                 seen=seen,
             )
     except TicketMoved as error:
-        with container().sessions() as session:
-            names = staff_queries.names(session, [error.by] if error.by else [])
-        refused = moved_words.ticket_moved(error.ticket_status, names.get(error.by) if error.by else None, error.at)
+        refused = moved_words.ticket_moved(error.ticket_status, moved_words.name_of(error.by), error.at)
     except Conflict as error:
         refused = say(error)
     with container().transaction() as session:

@@ -19,6 +19,7 @@ from app.runs.lifecycle import RunMoved
 from app.runs.models import ACTIVE, Event, Run, RunStatus
 from app.staff.models import AuditEntry
 from app.tickets.composer import ComposerDraft
+from app.tickets.lifecycle import TicketMoved
 from app.tickets.models import Ticket
 from tests.factories import make_staff
 from tests.review.factories import DRAFT_TEXT, Desk, make_desk, see
@@ -142,10 +143,11 @@ def test_nothing_starts_while_a_reply_is_on_its_way(container: Container) -> Non
 def test_nothing_starts_on_a_ticket_that_is_done(container: Container) -> None:
     desk = make_desk(container, status=RunStatus.COMPLETED)
     with container.transaction() as session:
-        session.execute(update(Ticket).values(status="resolved"))
+        session.execute(update(Ticket).values(status="resolved", moved_by=desk.staff_id))
     for start in (regenerate, start_manual):
-        with pytest.raises(TicketIsDone):
+        with pytest.raises(TicketMoved) as refused:
             start(container, desk)
+        assert (refused.value.ticket_status, refused.value.by) == ("resolved", desk.staff_id)
 
 
 def test_a_manual_reply_goes_the_same_way(container: Container) -> None:
