@@ -17,7 +17,6 @@ from bench.stage import Browser, Process, Stage, figures, machine, pause_up_to, 
 SILENT = "stub;delay=300"
 STREAMING = "stub;chunks=3000;text=3000;chunk_delay=.1"
 AIM_MS = 50
-AWAY_CLICKS = 10
 
 
 class Clicks:
@@ -90,9 +89,10 @@ def main() -> None:
     """Run the three arrangements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clicks", type=int, default=50, help="cancels per arrangement")
+    parser.add_argument("--away", type=int, default=10, help="cancels with Redis away")
     parser.add_argument("--quick", action="store_true", help="a few of each, to see that the bench works")
     given = parser.parse_args()
-    clicks, away = (3, 1) if given.quick else (given.clicks, min(given.clicks, AWAY_CLICKS))
+    clicks, away = (3, 1) if given.quick else (given.clicks, given.away)
     with stage(run_timeout_ms=600_000) as on:
         on.add_documents()
         on.start("web")

@@ -55,7 +55,7 @@ FIELDS: Mapping[str, object] = next(
 """A ticket that the demo documents answer."""
 
 
-def until(look: Callable[[], T], *, limit_s: float = 60.0, every_s: float = 0.01) -> T:
+def until(look: Callable[[], T], *, limit_s: float = 180.0, every_s: float = 0.01) -> T:
     """Return the first true answer of `look`. Raises TimeoutError when there is none within `limit_s` seconds."""
     end = monotonic() + limit_s
     while not (answer := look()):
