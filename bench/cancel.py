@@ -82,7 +82,7 @@ def measure_without_redis(on: Stage, clicks: int) -> None:
 
 def start_worker(on: Stage, model: str) -> Process:
     """Start a worker whose calls take minutes, and may."""
-    return on.start("worker", LLM_MODEL=model, LLM_TIMEOUT_S="600", SKILL_TIMEOUT_S="600")
+    return on.start("worker", LLM_MODEL=model, LLM_TIMEOUT_S="600", SKILL_TIMEOUT_S="600", WORKER_LANES="64")
 
 
 def main() -> None:
