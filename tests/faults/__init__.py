@@ -3,10 +3,13 @@
 How it works, from the outside in:
 
 `fleet`       starts one PostgreSQL for this package and several arenas, and hands schedules out to them
+`cases`       what the written schedules have in common; the tests of this package look at how each came out
 `arena`       a process with a database and a Valkey of its own; performs one schedule after another, reports on each
 `script`      what a schedule is: actions of people, faults, and points at which a process meets its end; plain data
 `draw`        makes a schedule from a seed: the same seed, the same schedule
 `play`        performs a schedule, then ends all faults and waits, with a bound, until nothing moves any more
+`servers`     an arena's PostgreSQL and Valkey, taken away and brought back
+`commands`    what people have asked a web process for, and what they were told
 `crew`        the processes of an arena, forked from it: workers, webs, a sweeper; restarted as a supervisor would
 `roles`       what each of these processes does: the product's own `main`s, with the times of `scale`
 `desk`        what the web process does for people and customers: the product's own services

@@ -22,7 +22,7 @@ def case(
     `points` are met by the first worker, and by as many after it as `lives` says, `web_points` by the first web;
     `more` are fields of the schedule.
     """
-    fields: dict[str, Any] = {"workers": 1, "agent": Agent(delay_ms=20), **more}
+    fields: dict[str, Any] = {"workers": 1, "agent": Agent(delay_ms=20), "run_timeout_ms": 30_000, **more}
     return Schedule(
         name=name,
         actions=(Action(what=What.TICKET), *actions),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TextIO
@@ -33,56 +34,49 @@ class Fleet:
         self._folder = folder
         self._postgres = EmbeddedPostgres(folder, durable=False)
         self._size = size
-        self._arenas: queue.Queue[_Arena] = queue.Queue()
+        self._free: queue.Queue[_Arena] = queue.Queue()
         self._stack = ExitStack()
 
     def __enter__(self) -> "Fleet":
-        model = self._stack.enter_context(serve_stub())
-        url = self._postgres.start()
-        bring_up_to_date(url)
-        self._configure(url)
-        for number in range(self._size):
-            folder = self._folder / f"arena{number}"
-            folder.mkdir()
-            database_url = url.replace("/draftdesk?", f"/arena{number}?", 1)
-            self._arenas.put(_Arena(folder, str(self._folder), database_url, model.base_url))
+        with ExitStack() as stack:
+            model = stack.enter_context(serve_stub())
+            url = self._postgres.start()
+            stack.callback(self._postgres.stop)
+            bring_up_to_date(url)
+            self._configure(url)
+            for number in range(self._size):
+                folder = self._folder / f"arena{number}"
+                folder.mkdir()
+                database_url = url.replace("/draftdesk?", f"/arena{number}?", 1)
+                arena = _Arena(folder, str(self._folder), database_url, model.base_url)
+                stack.callback(arena.close)
+                self._free.put(arena)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        while not self._arenas.empty():
-            self._arenas.get().close()
-        self._postgres.stop()
         self._stack.close()
 
     def perform(self, schedule: Schedule) -> Report:
         """Perform one schedule on the next arena that is free."""
-        arena = self._arenas.get()
+        arena = self._free.get()
         try:
             return arena.perform(schedule)
         finally:
-            self._arenas.put(arena)
+            self._free.put(arena)
 
     def perform_all(self, schedules: Iterable[Schedule], on_report: OnReport = lambda *_: None) -> list[Report]:
         """Perform many, on all arenas at once; `on_report` is called with each as it comes, one at a time."""
-        waiting, lock, reports = iter(schedules), threading.Lock(), list[Report]()
+        lock = threading.Lock()
 
-        def feed() -> None:
-            while True:
-                with lock:
-                    schedule = next(waiting, None)
-                if schedule is None:
-                    return
-                report = self.perform(schedule)
-                with lock:
-                    reports.append(report)
-                    on_report(schedule, report)
+        def one(schedule: Schedule) -> Report:
+            report = self.perform(schedule)
+            with lock:
+                on_report(schedule, report)
+            return report
 
-        threads = [threading.Thread(target=feed) for _ in range(self._size)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return reports
+        with ThreadPoolExecutor(self._size) as pool:
+            return list(pool.map(one, schedules))
 
     def _configure(self, url: str) -> None:
         """Make room for many connections, and a database for each arena. PostgreSQL's restart makes it so."""
@@ -130,8 +124,11 @@ class _Arena:
         try:
             self._process.wait(20)
         except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait()
+        if self._process.returncode != 0:  # else it has ended all that it had started
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
         _out(self._process).close()
 
     def _start(self) -> "subprocess.Popen[str]":

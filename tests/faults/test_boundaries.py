@@ -44,7 +44,7 @@ CASES = [
     *(_case("die", at, policy) for at in HELD + NOT_HELD for policy in ("mark_failed", "retry")),
     *(_case("freeze", at) for at in HELD),
     *(_case("lose_answer", at) for at in COMMITS),
-    *(_case("hang", at, run_timeout_ms=500) for at in HANGING),
+    *(_case("hang", at, run_timeout_ms=1_500) for at in HANGING),
     case("die on the way to a person", points=[LAST], agent=Agent(refuses=True)),
 ]
 

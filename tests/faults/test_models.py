@@ -12,8 +12,8 @@ TOO_SLOW = ["failed:model_timed_out", "failed:model_timed_out"]
 MODES = {
     "stub": ["waiting_for_review"],
     "stub;chunks=20;chunk_delay=.01": ["waiting_for_review"],
-    "stub;delay=5": TOO_SLOW,
-    "stub;chunks=20;chunk_delay=5": TOO_SLOW,
+    "stub;delay=60": TOO_SLOW,
+    "stub;chunks=20;chunk_delay=60": TOO_SLOW,
     "stub;chunks=40;cut=9": NO_MODEL,
     "stub;status=429": NO_MODEL,
     "stub;status=429;times=1;retry_after=0": ["waiting_for_review"],
@@ -24,7 +24,9 @@ MODES = {
 
 
 def _case(mode: str) -> Schedule:
-    return case(mode, agent=Agent(model=f"{mode};faults=1"))
+    limit_s = 2 if MODES[mode] == TOO_SLOW else 20
+    agent = Agent(model=f"{mode};faults=1")
+    return case(mode, agent=agent, settings={"LLM_TIMEOUT_S": str(limit_s)}, run_timeout_ms=60_000)
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,6 @@ def test_a_run_ends_as_it_must_whatever_the_model_does(reports: Reports, mode: s
 
 
 def test_a_retry_after_a_time_out_goes_on_where_the_first_run_was(reports: Reports) -> None:
-    ticket = check(reports["stub;chunks=20;chunk_delay=5"]).tickets[0]
+    ticket = check(reports["stub;chunks=20;chunk_delay=60"]).tickets[0]
     assert ticket.origins == ["ticket", "timed_out"]
     assert ticket.events.count("step_completed") == 2  # class and search; the draft never came
