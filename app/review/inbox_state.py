@@ -1,7 +1,8 @@
 """How the work on a ticket stands, as one word.
 
 Derived from the latest run, the step that is open, and the reply on its way out; for a ticket at rest from its status
-alone. The inbox, its filters and its counts all read this one expression.
+alone. An escalation outlives the run that brought it: a later draft does not take the ticket back to everybody. The
+inbox, its filters and its counts all read this one expression.
 """
 
 from collections.abc import Collection, Mapping
@@ -226,6 +227,7 @@ def _state(
         (status.in_([RunStatus.CREATED, RunStatus.RETRYING]), _S.QUEUED.value),
         (status == RunStatus.RUNNING, working),
         (and_(status == RunStatus.WAITING_FOR_REVIEW, planner == "manual"), _S.WRITING.value),
+        (and_(status == RunStatus.WAITING_FOR_REVIEW, Ticket.escalated_at.is_not(None)), _S.ESCALATED.value),
         (status == RunStatus.WAITING_FOR_REVIEW, _S.DRAFT_READY.value),
         (status == RunStatus.WAITING_FOR_ESCALATION, _S.ESCALATED.value),
         (Ticket.status == TicketStatus.WAITING_FOR_CUSTOMER, _S.WAITING.value),

@@ -102,7 +102,8 @@ def mark(page: TicketPage) -> labels.Mark:
     """Return the status word of the page, the same as in the list; the page tells spam apart."""
     if not page.open:
         return _DONE[TicketStatus(page.status)]
-    return labels.STATUS[_MARK[page.phase]]
+    escalated = page.escalated_at and page.phase is Phase.REVIEW and not (page.run and page.run.manual)
+    return labels.STATUS[Status.ESCALATED if escalated else _MARK[page.phase]]
 
 
 def ways_on(page: TicketPage) -> list[tuple[TicketStatus, str, str]]:

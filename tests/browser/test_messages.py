@@ -9,8 +9,9 @@ from app.runs.models import RunStatus
 from tests.browser.conftest import Person, SignIn
 from tests.browser.stack import Stack
 from tests.factories import make_ticket
-from tests.intake.writing import ticket_of, write
+from tests.intake.writing import runs_of, ticket_of, write
 from tests.review.factories import DRAFT_TEXT, Desk, make_desk
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -44,6 +45,18 @@ def test_an_untouched_draft_makes_room_for_the_new_run(offline: Stack, sign_in: 
     write(offline.container, desk.ticket_id, "还有一件事")
     expect(page.locator("#reply-text")).to_have_count(0)
     expect(page.locator("#timeline")).to_contain_text("看客户是否继续写")
+
+
+def test_the_new_run_starts_by_itself_once_the_customer_is_quiet(offline: Stack, sign_in: SignIn) -> None:
+    made = make_ticket(offline.container, run_status=RunStatus.CANCELLED)
+    page = sign_in(offline).open(made.number)
+    for body in ("还有一件事", "再补一句"):
+        write(offline.container, made.ticket_id, body, window=offline.container.message_window)
+    until(lambda: runs_of(offline.container, made.ticket_id)[-1].status not in ("created", "running"), limit_s=60)
+    first, second = runs_of(offline.container, made.ticket_id)
+    assert (first.status, second.status.split("_")[0]) == ("cancelled", "waiting")
+    expect(page.locator("#timeline")).to_contain_text("再补一句")
+    expect(page.locator("#timeline")).not_to_contain_text("看客户是否继续写")
 
 
 def test_what_the_customer_said_is_written_down_with_the_keys(offline: Stack, sign_in: SignIn) -> None:

@@ -26,7 +26,7 @@ from app.tickets.models import Ticket, TicketStatus
 from app.web.inbox_regions import amount
 from tests.conftest import Login
 from tests.factories import MadeTicket, make_ticket
-from tests.web.pages import HTMX, text_of
+from tests.web.pages import ENGLISH, HTMX, text_of
 
 S = RunStatus
 
@@ -138,6 +138,16 @@ def test_the_state_follows_the_reply(container: Container, delivery: DeliverySta
     made = make_ticket(container)
     reply_is(container, made, delivery)
     assert state_of(container, made) is expected
+
+
+def test_an_escalation_outlives_the_run_that_brought_it(container: Container, login: Login) -> None:
+    made = make_ticket(container, run_status=S.WAITING_FOR_REVIEW)
+    with container.transaction() as session:
+        session.execute(update(Ticket).values(escalated_at=func.now(), escalation_reason="涉及安全"))
+    assert state_of(container, made) is LiveState.ESCALATED
+    page = login("agent").get(f"/tickets/{made.number}", headers=ENGLISH).get_data(as_text=True)
+    head = page[page.index('id="ticket-head"') : page.index('id="ticket-body"')]
+    assert head.count("Escalated") == 1
 
 
 def test_a_ticket_at_rest_and_one_reopened(container: Container) -> None:

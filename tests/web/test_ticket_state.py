@@ -215,6 +215,7 @@ def test_a_status_that_nobody_may_choose(agent: FlaskClient, desk: Desk, status:
 
 def test_a_crossed_reply_and_an_escalation_show(container: Container, agent: FlaskClient, desk: Desk) -> None:
     assert "Reply crossed" not in page_of(agent, desk.number)
+    end_run(container, desk.run_id, RunStatus.RUNNING)
     with container.transaction() as session:
         session.execute(
             update(Ticket).values(reply_crossed_at=func.now(), escalated_at=func.now(), escalation_reason="涉及安全")
