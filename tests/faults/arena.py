@@ -78,8 +78,9 @@ class Arena:
             yield from invariants.runs_fail_for_a_known_reason(story, database_went_away=lost)
 
     def _make_staff(self) -> None:
-        urls = {"database_url": self._servers.database_url, "redis_url": self._servers.redis_url}
-        container = build_container(Settings(_env_file=None, demo=True, **urls))
+        servers = self._servers
+        settings = Settings(_env_file=None, demo=True, database_url=servers.database_url, redis_url=servers.redis_url)
+        container = build_container(settings)
         make_staff(container)
         container.engine.dispose()
         container.redis.close()

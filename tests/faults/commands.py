@@ -59,10 +59,10 @@ class Commands:
                 self.all[answer["id"]].answer = answer
                 self.all[answer["id"]].web = None
         for number, command in enumerate(self.all):
-            web = next((web for web in webs if web.place == command.action.actor % self._crew.webs), None)
-            if command.open and command.web is None and web is not None and web.ready:
-                command.web, command.tries = web, command.tries + 1
-                web.tell({"id": number, "action": command.action.model_dump(mode="json")})
+            one = next((web for web in webs if web.place == command.action.actor % self._crew.webs), None)
+            if command.open and command.web is None and one is not None and one.ready:
+                command.web, command.tries = one, command.tries + 1
+                one.tell({"id": number, "action": command.action.model_dump(mode="json")})
 
     def died(self, actor: Actor) -> None:
         """Note that a web has died; it may have answered before."""

@@ -146,9 +146,9 @@ class _Arena:
 
 def _in(process: "subprocess.Popen[str]") -> TextIO:
     assert process.stdin is not None
-    return process.stdin  # type: ignore[return-value]
+    return process.stdin
 
 
 def _out(process: "subprocess.Popen[str]") -> TextIO:
     assert process.stdout is not None
-    return process.stdout  # type: ignore[return-value]
+    return process.stdout

@@ -115,7 +115,7 @@ class Play:
     def _holds(self, action: Action) -> bool:
         kind, _, number = action.when.partition(":")
         runs = self._looked.runs.get(f"ticket-{action.ticket}", [])
-        newest = runs[-1] if runs else {"status": "", "steps": 0}
+        newest: dict[str, Any] = runs[-1] if runs else {"status": "", "steps": 0}
         return {
             "waiting": newest["status"] in WAITS,
             "ended": newest["status"] in FINAL,

@@ -83,7 +83,7 @@ def watch_ledger(points: Points) -> None:
             await asyncio.sleep(3600)
         return cursor
 
-    psycopg.AsyncConnection.execute = executed  # type: ignore[method-assign]
+    psycopg.AsyncConnection.execute = executed
 
 
 def watch_channel(points: Points) -> None:
@@ -95,7 +95,7 @@ def watch_channel(points: Points) -> None:
         send(channel, delivery_id, payload)
         points.passing("after", "channel")
 
-    InProduct.send = sent  # type: ignore[method-assign]
+    InProduct.send = sent
 
 
 def watch_transactions(points: Points) -> None:

@@ -68,19 +68,19 @@ class Servers:
         return self._ask_once(query)
 
     def _ask_once(self, query: str) -> list[DictRow]:
-        cursor = self._database.execute(query)  # type: ignore[arg-type]
+        cursor = self._database.execute(query)
         return cursor.fetchall() if cursor.description else []
 
     def _connect(self) -> Connection[DictRow]:
         """Connect; PostgreSQL may be starting."""
 
-        def connect() -> Connection[DictRow] | None:
+        def connect() -> list[Connection[DictRow]]:
             try:
-                return psycopg.connect(self._dsn, autocommit=True, row_factory=dict_row, application_name="arena")
+                return [psycopg.connect(self._dsn, autocommit=True, row_factory=dict_row, application_name="arena")]
             except psycopg.OperationalError:
-                return None
+                return []
 
-        return until(connect, limit_s=60)
+        return until(connect, limit_s=60)[0]
 
     def empty(self) -> None:
         """Make everything as new."""

@@ -93,7 +93,7 @@ def _by(rows: Rows, key: str) -> Mapping[UUID, Rows]:
 
 
 def _stream(redis: "Redis", thread_id: UUID) -> list[StreamEntry]:
-    entries = redis.xrange(thread_stream(thread_id))
+    entries: Any = redis.xrange(thread_stream(thread_id))
     return [
         StreamEntry(
             int(entry_id.split(b"-")[0]),

@@ -1,6 +1,6 @@
 """A worker is killed, or freezes until its lease was swept, at each boundary of each step and inside each skill."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -35,7 +35,7 @@ COMMITS = [at for at in CLAIM + STEPS if at.side == "after"]
 LAST = Point(place="END_STEP", side="after", nth=3)
 
 
-def _case(fault: str, at: At, policy: str = "retry", **more: int) -> Schedule:
+def _case(fault: str, at: At, policy: str = "retry", **more: Any) -> Schedule:
     point = Point(place=at.place, side=at.side, nth=at.nth, fault=fault)
     return case(f"{fault} {at} {policy}", points=[point], stale_runs=policy, **more)
 
