@@ -144,7 +144,7 @@ def measure_many(on: Stage, policy: str, count: int) -> None:
         connection.execute(text("ANALYZE"))
     schedule = on.start("schedule", STALE_RUNS=policy)
     peak, done = [0.0], threading.Event()
-    watch = threading.Thread(target=watch_memory, args=(schedule, peak, done))
+    watch = threading.Thread(target=watch_memory, args=(schedule, peak, done), daemon=True)
     watch.start()
     began = monotonic()
     until(lambda: not stale(on), limit_s=1800, every_s=0.1)

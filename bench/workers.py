@@ -59,7 +59,7 @@ def measure(on: Stage, processes: int, at_a_time: int, think_s: float, runs: int
     workers = [on.start("worker", WORKER_LANES=str(lanes), LLM_MODEL=model) for _ in range(processes)]
     drive(on, prepare(on, at_a_time))  # warms them
     run_ids, peak = prepare(on, runs), Peak()
-    watcher = threading.Thread(target=peak.watch, args=(on, workers))
+    watcher = threading.Thread(target=peak.watch, args=(on, workers), daemon=True)
     watcher.start()
     cpu_s, began = sum(worker.tree.cpu_s() for worker in workers), monotonic()
     drive(on, run_ids)
