@@ -18,8 +18,8 @@ from app.tickets.models import DONE, MessageKind, Thread, Ticket, TicketMessage,
 def write_reply(session: Session, artifact: Artifact, ticket_id: UUID, text: str) -> UUID:
     """Write a reply that has left into the ticket, and return the message's id.
 
-    The ticket is resolved by it, unless a person has ended it otherwise, or the reply crossed with a newer message,
-    which is then still to be answered.
+    The ticket is resolved by it, that is by whoever approved it, unless a person has ended it otherwise, or the reply
+    crossed with a newer message, which is then still to be answered.
     """
     message = add_message(
         session,
@@ -36,7 +36,7 @@ def write_reply(session: Session, artifact: Artifact, ticket_id: UUID, text: str
     ticket.last_reply_id = message.id
     ticket.reply_crossed_at = (ticket.reply_crossed_at or func.now()) if crossed else None
     if is_open and not crossed:
-        move_ticket(session, ticket, TicketStatus.RESOLVED, reason="reply_sent")
+        move_ticket(session, ticket, TicketStatus.RESOLVED, reason="reply_sent", by=artifact.staff_id)
     else:
         ticket.version += 1
     return message.id

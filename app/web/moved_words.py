@@ -66,7 +66,8 @@ def notice(page: TicketPage) -> str:
     run = page.run
     if run is None:
         return ""
-    if not page.open and page.moved_by:
+    by_reply = page.phase is Phase.SENT and page.status == TicketStatus.RESOLVED
+    if not page.open and page.moved_by and not by_reply:
         return ticket_moved(page.status, page.moved_by, page.moved_at)
     if page.phase in (Phase.SENDING, Phase.SENT, Phase.NOT_SENT, Phase.RECALLED, Phase.CANCELLED):
         return run_moved(run.status, run.moved_by, run.moved_at)

@@ -107,6 +107,7 @@ def test_the_reply_becomes_a_message_and_resolves_the_ticket(container: Containe
     ticket = ticket_of(container, desk)
     assert (ticket.status, ticket.last_reply_id, ticket.version) == ("resolved", message.id, 2)
     assert ticket.resolved_at is not None
+    assert ticket.moved_by == desk.staff_id
     event = last_event(container, desk)
     assert (event.type, event.run_id, event.payload["message"]) == ("reply_sent", desk.run_id, str(message.id))
     with container.transaction() as session:
