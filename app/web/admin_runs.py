@@ -23,7 +23,8 @@ from app.runs.lifecycle import RunMoved
 from app.runs.models import RunStatus
 from app.staff import queries as staff_queries
 from app.staff.models import Role
-from app.web import run_words
+from app.tickets.lifecycle import TicketMoved
+from app.web import moved_words, run_words
 from app.web.run_board import read_board, read_opened
 
 blueprint = Blueprint("admin_runs", __name__, url_prefix="/admin/runs")
@@ -127,11 +128,22 @@ def run_moved(error: RunMoved) -> Response:
     return answer(_row_partial(run.id, run_words.moved(error, run, names)), error.status)
 
 
+@blueprint.errorhandler(TicketMoved)
+def ticket_moved(error: TicketMoved) -> Response:
+    """Say who has ended the ticket of the run, how, and when."""
+    words = moved_words.ticket_moved(error.ticket_status, moved_words.name_of(error.by), error.at)
+    return answer(_row_partial(_asked_run(), words), error.status)
+
+
 @blueprint.errorhandler(Conflict)
 def refused(error: Conflict) -> Response:
     """Say in the row why nothing was done."""
+    return answer(_row_partial(_asked_run(), say(error)), error.status)
+
+
+def _asked_run() -> UUID:
     run_id: UUID = (request.view_args or {})["run_id"]
-    return answer(_row_partial(run_id, say(error)), error.status)
+    return run_id
 
 
 def _is_done(run: AdminRun, error: RunMoved, staff_id: UUID) -> bool:

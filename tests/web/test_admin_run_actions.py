@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import update
 
 from app.bootstrap import Container, build_container
 from app.httpkit.container import EXTENSION
@@ -14,12 +13,11 @@ from app.runs.admin_lists import RunList
 from app.runs.models import EventType, RunOrigin, RunStatus
 from app.settings import Settings
 from app.staff.models import Role
-from app.tickets.models import Ticket, TicketStatus
 from tests.conftest import Login
 from tests.factories import make_ticket
 from tests.runs.looking import events_of, run_of, ticket_of
 from tests.web.admin_runs import act, ago, failed, listed, running, shape, sweep
-from tests.web.pages import ENGLISH, HTMX, text_of
+from tests.web.pages import ENGLISH, HTMX, send, text_of
 
 S = RunStatus
 
@@ -81,9 +79,16 @@ def test_what_ended_by_itself_is_refused_with_what_it_is(admin: FlaskClient, con
     made = make_ticket(container, run_status=S.COMPLETED)
     for action in ("stop", "take-out"):
         assert "这次运行现在为“已完成”" in act(admin, made.run_id, action, 409)
-    with container.transaction() as session:
-        session.execute(update(Ticket).values(status=TicketStatus.RESOLVED))
-    assert "这张工单已经答复" in act(admin, made.run_id, "retry", 409)
+
+
+def test_a_run_whose_ticket_is_done_is_not_retried(login: Login, admin: FlaskClient, container: Container) -> None:
+    made = failed(container)
+    seen = {"seen_status": "pending", "seen_message": ticket_of(container, made.ticket_id).last_customer_message_id}
+    text_of(send(login("ann"), f"/tickets/{made.number}/status", htmx=True, status="closed", **seen))
+    refused = act(admin, made.run_id, "retry", 409)
+    assert re.search(r"ann.*关闭", refused)
+    assert f'hx-target="#run-{made.run_id}"' in refused
+    assert listed(container, RunList.QUEUED) == []
 
 
 def test_a_run_that_does_not_exist_is_not_found(admin: FlaskClient) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import func, update
+from sqlalchemy import func, insert, text, update
 
 from app.bootstrap import Container
 from app.clock import now
@@ -226,31 +226,37 @@ def test_the_page_leads_on_and_back(admin: FlaskClient, container: Container) ->
     assert 'rel="next"' not in last
     assert 'id="page-first"' in last
     assert 'hx-get="/admin/runs/board?list=queued&amp;after=' in last, "it follows the page that it is on"
+    beyond = text_of(admin.get(f"/admin/runs?list=queued&after={new_id()}", headers=ENGLISH))
+    assert "There are no further runs." in beyond
     assert text_of(admin.get("/admin/runs?list=nonsense&after=nonsense"))
 
 
-@pytest.mark.parametrize("shown", list(RunList))
-def test_a_list_reads_no_more_runs_than_it_shows(container: Container, shown: RunList) -> None:
-    """Runs that have ended or stand elsewhere are not looked at, however many there are."""
+def test_runs_that_are_over_are_not_looked_at(container: Container) -> None:
+    """However many there are, lists and counts read by their indexes what they show."""
     for at in range(3):
         make_ticket(container, customer=f"a-{at}")
         running(container)
         failed(container, "set_aside" if at % 2 else "worker_lost")
         make_ticket(container, customer=f"c-{at}", run_status=S.WAITING_FOR_REVIEW)
-    for at in range(40):
-        make_ticket(container, customer=f"d-{at}", run_status=S.COMPLETED)
-    most = len(listed(container, shown))
-    assert rows_read(container, "runs", lambda session: run_list(session, shown)) <= 3 * most + 6
+    over = {"status": S.COMPLETED, "planner": "rule", "max_steps": 5, "timeout_ms": 1000}
+    with container.transaction() as session:
+        session.execute(text("SET LOCAL session_replication_role = replica"))  # they need no tickets to be counted
+        session.execute(
+            insert(Run), [{"id": new_id(), "thread_id": new_id(), "ticket_id": new_id(), **over} for _ in range(3000)]
+        )
+        session.execute(text("ANALYZE runs"))
+    for shown in RunList:
+        assert rows_read(container, "runs", lambda session, shown=shown: run_list(session, shown)) < 100, shown
+    assert rows_read(container, "runs", run_counts) < 100
 
 
-def test_counts_read_no_more_than_they_say(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_counted_up_to_a_limit(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin_lists, "COUNTED_MOST", 3)
     for at in range(9):
         make_ticket(container, customer=f"C-{at}")
         make_ticket(container, customer=f"D-{at}", run_status=S.COMPLETED)
     with container.sessions() as session:
         assert run_counts(session)[RunList.QUEUED] == 4
-    assert rows_read(container, "runs", run_counts) <= 9 + 4
 
 
 def test_many_are_said_as_many(app: Flask) -> None:
