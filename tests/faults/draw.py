@@ -125,7 +125,11 @@ def _worker_points(dice: Random) -> tuple[Point, ...]:
     fault = dice.choice(faults)
     answer_fails = place.isupper() and fault in ("lose_answer", "hang")
     side = "after" if answer_fails else dice.choice(["before", "after"])
-    return (Point(place=place, side=side, nth=1 if place == "channel" else dice.randint(1, 4), fault=fault),)
+    point = Point(place=place, side=side, nth=1 if place == "channel" else dice.randint(1, 4), fault=fault)
+    if place.isupper() and (side, fault) == ("after", "freeze"):
+        # Who wakes late learns that its connection is gone, and says it again.
+        return (point, point.model_copy(update={"fault": "lose_answer"}))
+    return (point,)
 
 
 def _web_points(dice: Random) -> tuple[Point, ...]:
