@@ -1,14 +1,14 @@
 """Whatever customers, people, workers and senders do in whatever order, no ticket takes a path that there is not."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import ClassVar
 from uuid import UUID
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-from sqlalchemy import Engine, func, select, text, update
+from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
 from app.bootstrap import Container
@@ -29,30 +29,11 @@ from tests.delivery.test_recall import Writing
 from tests.factories import make_staff, make_ticket
 from tests.intake.writing import write
 from tests.review.factories import add_draft, see
+from tests.support.witness import moves_seen, witnessed
 
-WITNESS = """
-CREATE TABLE witnessed_moves (place bigserial, source text, target text);
-CREATE FUNCTION witness_move() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN INSERT INTO witnessed_moves (source, target) VALUES (OLD.status, NEW.status); RETURN NULL; END $$;
-CREATE TRIGGER witness_move AFTER UPDATE OF status ON tickets FOR EACH ROW
-  WHEN (OLD.status IS DISTINCT FROM NEW.status) EXECUTE FUNCTION witness_move();
-"""
-NO_WITNESS = "DROP TRIGGER witness_move ON tickets; DROP FUNCTION witness_move(); DROP TABLE witnessed_moves"
 WINDOWS = st.sampled_from([MessageWindow(0, 0, 14), MessageWindow(30, 120, 14), MessageWindow(30, 120, 0)])
 
 ENDS = st.sampled_from([Outside, Refusing, Broken])
-
-
-@contextmanager
-def witnessed(engine: Engine) -> Iterator[None]:
-    """Have the database itself note every move of a ticket."""
-    with engine.begin() as connection:
-        connection.execute(text(WITNESS))
-    try:
-        yield
-    finally:
-        with engine.begin() as connection:
-            connection.execute(text(NO_WITNESS))
 
 
 class Everybody(RuleBasedStateMachine):
@@ -158,10 +139,10 @@ class Everybody(RuleBasedStateMachine):
     @invariant()
     def only_moves_that_there_are(self) -> None:
         with self.container.transaction() as session:
-            moves = session.execute(text("SELECT source, target FROM witnessed_moves")).all()
+            moves = moves_seen(session)
             assert all(TicketStatus(target) in MOVES[TicketStatus(source)] for source, target in moves), moves
             told = session.scalars(select(Event.payload).where(Event.type == EventType.TICKET_MOVED)).all()
-            assert {(payload["from"], payload["to"]) for payload in told} <= set(map(tuple, moves))
+            assert {(payload["from"], payload["to"]) for payload in told} <= moves
 
     @invariant()
     def nothing_works_on_what_is_done(self) -> None:
@@ -181,7 +162,7 @@ class Everybody(RuleBasedStateMachine):
 
 def test_no_sequence_of_calls_reaches_a_move_that_there_is_not(container: Container, admin_engine: Engine) -> None:
     machine = type("EverybodyHere", (Everybody,), {"container": container})
-    with witnessed(admin_engine):
+    with witnessed(admin_engine, "tickets"):
         run_state_machine_as_test(
             machine,
             settings=settings(
