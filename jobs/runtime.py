@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -50,6 +51,7 @@ class RunRuntime:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="runs", daemon=True)
         self._running: set[asyncio.Task[None]] = set()
+        self._driving: set[Future[None]] = set()
 
     def start(self) -> None:
         """Start the loop and open the pool. Raises psycopg_pool.PoolTimeout when PostgreSQL does not answer."""
@@ -59,7 +61,12 @@ class RunRuntime:
 
     def execute(self, run_id: UUID) -> None:
         """Drive a run; returns when it waits for a person, has ended, or was not ours to drive."""
-        self._call(self._execute(run_id))
+        driving = asyncio.run_coroutine_threadsafe(self._execute(run_id), self._loop)
+        self._driving.add(driving)
+        try:
+            driving.result()
+        finally:
+            self._driving.discard(driving)
 
     def stop(self) -> list[UUID]:
         """Hand back all runs, close everything and return the runs that another process must go on with."""
@@ -71,6 +78,8 @@ class RunRuntime:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        for driving in tuple(self._driving):
+            driving.cancel()  # its loop is gone, and its lane would wait for ever
         return self._handed_back
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
@@ -116,6 +125,8 @@ class RunRuntime:
         await self._redis.aclose()
         await self._listening.aclose()
         await self._pool.close(timeout=1)
+        if self._running:  # those that waited for a connection hear now that there will be none
+            await asyncio.wait(self._running, timeout=1)
         await self._close_agent()
 
 

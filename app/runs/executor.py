@@ -82,7 +82,8 @@ class Executor:
         except Exception as error:
             await self._fail(journal, calls, self._failure(claimed, error, out_of_time=limit.expired()))
         finally:
-            await self._close(journal, calls)
+            # Whoever stops this task now, what was paid is kept.
+            await asyncio.shield(self._close(journal, calls))
 
     def _failure(self, claimed: Claimed, error: Exception, *, out_of_time: bool) -> Failure:
         """Return why a run failed that ended in `error`. One that timed out is retried by itself, so often."""

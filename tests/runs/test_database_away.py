@@ -1,11 +1,13 @@
 """PostgreSQL may be restarted under a run: it goes on over new connections, and nothing is written twice."""
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from psycopg import OperationalError
-from sqlalchemy import text
+from sqlalchemy import create_engine, text
 
 from app.bootstrap import Container
 from app.runs.ledger import Ledger, Params
@@ -41,6 +43,42 @@ def test_a_run_outlives_the_connections_that_it_had(container: Container, start_
     row = run_of(container, made.run_id)
     assert (row.status, row.error_code, row.tokens_in) == ("waiting_for_review", None, 10)
     assert [step.ended_at is not None for step in steps_of(container, made.run_id)] == [True] * 3
+
+
+@contextmanager
+def refuses_connections(container: Container) -> Iterator[None]:
+    """Let nobody into the database, as while PostgreSQL is down."""
+    name = container.engine.url.database
+    elsewhere = create_engine(container.engine.url.set(database="postgres"), isolation_level="AUTOCOMMIT")
+    try:
+        with elsewhere.connect() as connection:
+            connection.execute(text(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'))
+            ending = text("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = :name")
+            connection.execute(ending, {"name": name})
+            try:
+                yield
+            finally:
+                connection.execute(text(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'))
+    finally:
+        elsewhere.dispose()
+
+
+def test_a_worker_that_stops_while_the_database_is_away_does_not_wait_for_it(
+    container: Container, start_runtime: StartRuntime
+) -> None:
+    made, drafter = [make_ticket(container) for _ in range(3)], FixedDrafter(gate=asyncio.Event())
+    runtime = start_runtime(make_agent(drafter=drafter))
+    runs = [InBackground(runtime, one.run_id) for one in made]
+    until(lambda: len(drafter.hints) == len(runs), limit_s=60)
+    with refuses_connections(container):
+        stopping = threading.Thread(target=runtime.stop, daemon=True)
+        stopping.start()
+        until(lambda: not stopping.is_alive(), limit_s=60)
+        for run in runs:
+            run.wait()
+    container.engine.dispose()
+    statuses = {run_of(container, one.run_id).status for one in made}
+    assert statuses == {"running"}, "the sweep's, once their leases have run out"
 
 
 def lose_answers(monkeypatch: pytest.MonkeyPatch, statement: str, lost: Callable[[Params], bool]) -> list[Params]:
