@@ -58,7 +58,7 @@ class Settings(BaseSettings):
         "mark_failed", description="what becomes of a run whose worker died; retry: a new run takes over where it can"
     )
     max_deaths: int = Field(3, ge=1, le=20, description="deaths of its worker after which a run is set aside")
-    worker_lanes: int = Field(12, ge=1, le=64, description="runs that one worker process drives at a time")
+    worker_lanes: int = Field(32, ge=1, le=64, description="runs that one worker process drives at a time")
 
     # --- messages -------------------------------------------------------------------------------
     message_window_s: float = Field(3.0, ge=0, le=600, description="messages within so many seconds are one run's")

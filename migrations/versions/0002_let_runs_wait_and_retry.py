@@ -17,16 +17,15 @@ TIME = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
+    # Defaults of new columns stay, so that processes of 0.1.0 can go on until they are stopped.
     op.add_column("runs", sa.Column("origin", sa.Text(), nullable=False, server_default="ticket"))
     op.execute(
         "UPDATE runs SET origin = CASE WHEN planner = 'manual' THEN 'manual' ELSE 'regenerate' END"
         " WHERE planner = 'manual' OR retry_from IS NOT NULL"
     )
-    op.alter_column("runs", "origin", server_default=None)
     op.add_column("runs", sa.Column("not_before", TIME))
     for name in ("deaths", "auto_retries"):
         op.add_column("runs", sa.Column(name, sa.Integer(), nullable=False, server_default="0"))
-        op.alter_column("runs", name, server_default=None)
     op.add_column("runs", sa.Column("retry_at", TIME))
     op.add_column("runs", sa.Column("error_detail", postgresql.JSONB()))
     op.create_index("ix_runs_retry_at", "runs", ["retry_at"], postgresql_where=sa.text("retry_at IS NOT NULL"))
