@@ -12,7 +12,7 @@ import jobs.worker
 
 LEASE_S = 0.6
 RENEW_EVERY_S = 0.15
-SWEEP_EVERY_S = 0.1
+SWEEP_EVERY_S = 0.2
 UNCLAIMED_AFTER = timedelta(seconds=0.5)
 RESTART_AFTER_S = 0.1
 """So long a supervisor takes to start a process again."""
