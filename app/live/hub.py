@@ -72,6 +72,7 @@ class Subscription:
 
     thread_id: UUID | None
     _changed: threading.Event = field(default_factory=threading.Event)
+    _own_changed: threading.Event = field(default_factory=threading.Event)
     _pause: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _hints: list[TicketHint] = field(default_factory=list)
@@ -80,14 +81,18 @@ class Subscription:
     _reread: bool = False
     _heard: float = 0.0
 
-    def take(self, timeout: float) -> Batch:
-        """Wait up to `timeout` seconds for news and return all there is; an empty batch when there is none."""
-        if self._changed.wait(timeout):
+    def take(self, timeout: float, *, for_others: bool = True) -> Batch:
+        """Wait up to `timeout` seconds for news and return all there is; an empty batch when there is none.
+
+        Without `for_others`, hints of other threads than the page's own are left to gather for as long.
+        """
+        if (self._changed if for_others else self._own_changed).wait(timeout):
             self._pause.wait(SETTLE_S)
         with self._lock:
             batch = Batch(tuple(self._hints), frozenset(self._docs), self._draft, self._reread, self._heard)
             self._hints, self._docs, self._draft, self._reread = [], set(), None, False
             self._changed.clear()
+            self._own_changed.clear()
         return batch
 
     def add_hint(self, hint: TicketHint) -> None:
@@ -98,26 +103,31 @@ class Subscription:
             else:
                 self._hints.append(hint)
             self._heard = monotonic()
-            self._changed.set()
+            self._wake(own=hint.thread_id == self.thread_id)
 
     def add_doc(self, doc_id: UUID) -> None:
         """Note that a document has moved on."""
         with self._lock:
             self._docs.add(doc_id)
-            self._changed.set()
+            self._wake()
 
     def set_draft(self, frame: DraftFrame) -> None:
         """Put the newest text of the draft in the place of an older one that was not taken yet."""
         with self._lock:
             self._draft = frame
-            self._changed.set()
+            self._wake()
 
     def tell_to_reread(self) -> None:
         """Note that hints may have been missed."""
         with self._lock:
             self._reread = True
             self._heard = monotonic()
-            self._changed.set()
+            self._wake()
+
+    def _wake(self, *, own: bool = True) -> None:
+        self._changed.set()
+        if own:
+            self._own_changed.set()
 
 
 class Hub:

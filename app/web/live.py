@@ -105,7 +105,8 @@ class _Page:
     def _wait(self, subscription: Subscription, *, connected: bool) -> Batch:
         list_due = self._inbox.due_in if self._inbox else None
         if connected:
-            return subscription.take(HEARTBEAT_S if list_due is None else list_due)
+            # While the list waits for its next reading, what happens elsewhere can wait with it.
+            return subscription.take(HEARTBEAT_S if list_due is None else list_due, for_others=list_due is None)
         batch = subscription.take(FALLBACK_S)
         return replace(batch, reread=True, heard=monotonic())
 

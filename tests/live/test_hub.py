@@ -1,5 +1,7 @@
 """The hub hears everything once, drops nobody, and says so when it may have missed something."""
 
+import threading
+
 import orjson
 
 from app.bootstrap import Container
@@ -69,6 +71,20 @@ def test_a_page_that_is_too_far_behind_is_told_to_read_again() -> None:
     assert batch.reread
     assert len(batch.hints) <= QUEUE_LIMIT
     assert subscription.take(0) == Batch()
+
+
+def test_while_a_page_waits_for_its_list_only_its_own_thread_wakes_it() -> None:
+    page, taken = Subscription(new_id()), list[Batch]()
+    assert page.thread_id is not None
+    elsewhere, mine = TicketHint(new_id(), new_id(), 1, "x"), TicketHint(page.thread_id, new_id(), 1, "x")
+    page.add_hint(elsewhere)
+    waiting = threading.Thread(target=lambda: taken.append(page.take(LIMIT_S, for_others=False)), daemon=True)
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    page.add_hint(mine)
+    waiting.join(LIMIT_S)
+    assert [batch.hints for batch in taken] == [(elsewhere, mine)]
 
 
 def test_a_changed_document_reaches_every_page(container: Container, hub: Hub) -> None:
