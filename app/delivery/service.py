@@ -123,7 +123,7 @@ def _send(claimed: _Claimed, channels: Sequence[Channel]) -> _Outcome:
     if claimed.attempt > 1 and not channel.repeatable:
         return _Outcome(DeliveryState.UNKNOWN, msgid("The sender stopped halfway; nobody knows whether it went out."))
     if claimed.attempt > MOST_ATTEMPTS:
-        return _Outcome(DeliveryState.FAILED, msgid("The sender stopped too often."))
+        return _Outcome(DeliveryState.UNKNOWN, msgid("The sender stopped too often; nobody knows whether it went out."))
     try:
         channel.send(claimed.id, claimed.payload)
     except NotSent as refused:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Barrier, Event
+from typing import ClassVar
 from uuid import UUID
 
 import pytest
@@ -14,7 +15,7 @@ from sqlalchemy import func, select, text, update
 
 from app.bootstrap import Container
 from app.delivery.channels import CHANNELS
-from app.delivery.channels.channel import Channel
+from app.delivery.channels.channel import Channel, NotSent
 from app.delivery.models import Delivery
 from app.delivery.payload import Payload
 from app.delivery.queries import is_leaving
@@ -246,15 +247,55 @@ def test_a_sender_that_wakes_up_too_late_changes_nothing(container: Container) -
     assert state(container, delivery_id) == "sent"
 
 
-def test_a_sender_that_dies_every_time_gives_up(container: Container) -> None:
+def test_a_sender_that_wakes_up_while_another_sends_leaves_the_end_to_it(container: Container) -> None:
+    """The one that was taken for dead is refused by the attempt alone: the reply is still being sent."""
+    desk, delivery_id = approved(container)
+
+    class Hanging(Outside):
+        repeatable: ClassVar[bool] = True
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.begun, self.go_on = Event(), Event()
+
+        def send(self, delivery_id: UUID, payload: Payload) -> None:
+            self.begun.set()
+            assert self.go_on.wait(timeout=20)
+            super().send(delivery_id, payload)
+
+    class Refused(Hanging):
+        def send(self, delivery_id: UUID, payload: Payload) -> None:
+            super().send(delivery_id, payload)
+            raise NotSent("The mailbox is full.")
+
+    dead, alive = Refused(), Hanging()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(send, container, delivery_id, [dead])
+        assert dead.begun.wait(timeout=10)
+        expire_lease(container, delivery_id)
+        second = pool.submit(send, container, delivery_id, [alive])
+        assert alive.begun.wait(timeout=10)
+        dead.go_on.set()
+        first.result(timeout=10)
+        assert state(container, delivery_id) == "sending"
+        assert last_event(container, desk).type != "reply_failed"
+        alive.go_on.set()
+        second.result(timeout=10)
+    assert state(container, delivery_id) == "sent"
+    assert ticket_of(container, desk).status == "resolved"
+    assert len(replies(container)) == 1
+
+
+def test_nobody_knows_of_a_reply_whose_senders_all_died(container: Container) -> None:
     desk, delivery_id = approved(container)
     with container.transaction() as session:
         values = {"state": "sending", "attempts": MOST_ATTEMPTS}
         session.execute(update(Delivery).where(Delivery.id == delivery_id).values(**values))
     expire_lease(container, delivery_id)
     send(container, delivery_id)
-    assert state(container, delivery_id) == "failed"
+    assert state(container, delivery_id) == "unknown"
     assert ticket_of(container, desk).status == "pending"
+    assert sweep(container) == []
 
 
 def test_replies_of_a_ticket_leave_in_order(container: Container) -> None:
