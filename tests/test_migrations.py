@@ -20,13 +20,15 @@ VALUES ('00000000-0000-7000-8000-000000000004', '00000000-0000-7000-8000-0000000
 INSERT INTO threads (id, ticket_id, last_seq, published_seq)
 VALUES ('00000000-0000-7000-8000-000000000005', '00000000-0000-7000-8000-000000000003', 3, 3);
 INSERT INTO runs (id, thread_id, ticket_id, status, planner, max_steps, cur_step, timeout_ms, tokens_in, tokens_out,
-                  cost_micro, fence, retry_from)
+                  cost_micro, fence, retry_from, moved_by, moved_at)
 SELECT id, '00000000-0000-7000-8000-000000000005', '00000000-0000-7000-8000-000000000003', status, planner, 5, 0,
-       120000, 0, 0, 0, 1, retry_from
-  FROM (VALUES ('00000000-0000-7000-8000-000000000006'::uuid, 'failed', 'rule', NULL::uuid),
-               ('00000000-0000-7000-8000-000000000007', 'superseded', 'rule', '00000000-0000-7000-8000-000000000006'),
-               ('00000000-0000-7000-8000-000000000008', 'completed', 'manual', '00000000-0000-7000-8000-000000000007')
-       ) AS made (id, status, planner, retry_from);
+       120000, 0, 0, 0, 1, retry_from, '00000000-0000-7000-8000-000000000001', moved_at
+  FROM (VALUES ('00000000-0000-7000-8000-000000000006'::uuid, 'failed', 'rule', NULL::uuid, now()),
+               ('00000000-0000-7000-8000-000000000007', 'superseded', 'rule', '00000000-0000-7000-8000-000000000006',
+                now()),
+               ('00000000-0000-7000-8000-000000000008', 'waiting_for_review', 'manual',
+                '00000000-0000-7000-8000-000000000007', NULL)
+       ) AS made (id, status, planner, retry_from, moved_at);
 INSERT INTO intake_keys (source, key, digest, ticket_id)
 VALUES ('shop', 'k1', 'x', '00000000-0000-7000-8000-000000000003');
 """
@@ -64,4 +66,6 @@ def test_a_filled_database_of_the_first_version_comes_up_to_date_without_losing_
     assert {name: count for name, count in count_rows(engine).items() if name in before} == before
     with engine.connect() as connection:
         runs = connection.execute(text("SELECT origin, deaths, auto_retries FROM runs ORDER BY id")).all()
+        people = connection.execute(text("SELECT started_by IS NULL, moved_by IS NULL FROM runs ORDER BY id")).all()
     assert [tuple(row) for row in runs] == [("ticket", 0, 0), ("regenerate", 0, 0), ("manual", 0, 0)]
+    assert [tuple(row) for row in people] == [(True, False), (True, False), (False, True)]

@@ -200,7 +200,7 @@ def _let_a_run_answer(session: Session, thread: Thread, ticket: Ticket, plan: Ru
     new = replace(plan, origin=RunOrigin.MESSAGE, wait_s=window.wait_s)
     if active is not None and active.planner == "manual":
         # The person who writes it themselves goes on writing, with the new message before them.
-        new = replace(new, planner="manual", model=None, wait_s=0.0, started_by=active.moved_by)
+        new = replace(new, planner="manual", model=None, wait_s=0.0, started_by=active.started_by)
     if active is not None:
         event = NewEvent(EventType.RUN_SUPERSEDED, active.id, {"reason": REASON})
         move_run(session, thread, active.id, RunStatus.SUPERSEDED, [event])

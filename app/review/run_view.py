@@ -103,7 +103,8 @@ class ReplyView:
 class RunView:
     """One run with all that it left.
 
-    `error_detail` fills the places of `error_message`; with `retries_itself` it has failed and is tried once more soon.
+    `started_by` and `moved_by` are names. `error_detail` fills the places of `error_message`; with `retries_itself` it
+    has failed and is tried once more soon.
     """
 
     id: UUID
@@ -117,6 +118,7 @@ class RunView:
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    started_by: str | None
     moved_at: datetime | None
     moved_by_id: UUID | None
     moved_by: str | None

@@ -185,7 +185,8 @@ def composer_of(session: Session, ticket_id: UUID, staff_id: UUID) -> ComposerVi
 def _people(
     ticket: Ticket, messages: Iterable[TicketMessage], runs: Iterable[Run], artifacts: Iterable[Artifact]
 ) -> set[UUID]:
-    named = {ticket.moved_by, *(run.moved_by for run in runs), *(message.staff_id for message in messages)}
+    named = {ticket.moved_by, *(message.staff_id for message in messages)}
+    named |= {staff_id for run in runs for staff_id in (run.started_by, run.moved_by)}
     return {staff_id for staff_id in named | {artifact.staff_id for artifact in artifacts} if staff_id is not None}
 
 
@@ -232,6 +233,7 @@ def _run_view(
         created_at=run.created_at,
         started_at=run.started_at,
         ended_at=run.ended_at,
+        started_by=names.get(run.started_by) if run.started_by else None,
         moved_at=run.moved_at,
         moved_by_id=run.moved_by,
         moved_by=names.get(run.moved_by) if run.moved_by else None,

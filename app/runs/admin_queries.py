@@ -59,7 +59,7 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class NewerRun:
-    """The run that a thread has gone on with: which run it goes on from, who made or moved it, and since when."""
+    """The run that a thread has gone on with: which run it goes on from, who asked for it, and since when."""
 
     id: UUID
     goes_on_from: UUID | None
@@ -227,7 +227,7 @@ def _shown(picked: Subquery, shown: RunList) -> Select[*tuple[Any, ...]]:
     step = select(Step.skill, Step.ended_at).where(Step.run_id == Run.id).order_by(Step.number.desc()).limit(1)
     later = aliased(Run)
     newer = (
-        select(later.id, later.retry_from, later.moved_by, later.created_at)
+        select(later.id, later.retry_from, later.started_by, later.created_at)
         .where(later.thread_id == Run.thread_id, later.id > Run.id)
         .order_by(later.id.desc())
         .limit(1)
@@ -249,7 +249,7 @@ def _shown(picked: Subquery, shown: RunList) -> Select[*tuple[Any, ...]]:
             last_step.c.ended_at.label("step_ended_at"),
             newer.c.id.label("newer_id"),
             newer.c.retry_from.label("newer_from"),
-            newer.c.moved_by.label("newer_by"),
+            newer.c.started_by.label("newer_by"),
             newer.c.created_at.label("newer_at"),
         )
         .select_from(picked)

@@ -115,7 +115,7 @@ def create_run(session: Session, thread: Thread, ticket: Ticket, plan: RunPlan) 
         not_before=func.now() + timedelta(seconds=plan.wait_s) if plan.wait_s else None,
         deaths=plan.deaths,
         auto_retries=plan.auto_retries,
-        moved_by=plan.started_by,
+        started_by=plan.started_by,
     )
     session.add(run)
     session.flush()

@@ -87,7 +87,8 @@ class Run(Base):
 
     `fence` grows with each claim and every later write carries it; `lease_until` is when the owner is taken for dead.
     No worker may claim it before `not_before`. `deaths` (of workers that had it) and `auto_retries` are carried along
-    retries; a failed run is retried by itself at `retry_at`. `error_detail` holds the small facts that the places in
+    retries; a failed run is retried by itself at `retry_at`. `started_by` is who asked for it, `moved_by` who made its
+    last move; None when no person did. `error_detail` holds the small facts that the places in
     `error_message` are filled from. Costs are in millionths of the currency unit, `timeout_ms` in milliseconds.
     """
 
@@ -127,6 +128,7 @@ class Run(Base):
     lease_until: Mapped[datetime | None]
     fence: Mapped[int] = mapped_column(default=0)
     last_customer_message_id: Mapped[UUID | None]
+    started_by: Mapped[UUID | None] = mapped_column(ForeignKey("staff.id"))
     moved_by: Mapped[UUID | None] = mapped_column(ForeignKey("staff.id"))
     moved_at: Mapped[datetime | None]
     error_code: Mapped[str | None]

@@ -64,7 +64,7 @@ WITH r AS (
   g AS (
     UPDATE runs SET status = 'running', fence = fence + 1, lease_owner = %(owner)s,
                     lease_until = now() + make_interval(secs => %(lease_s)s), started_at = coalesce(started_at, now()),
-                    moved_at = now(), last_customer_message_id = k.last_customer_message_id,
+                    moved_by = NULL, moved_at = now(), last_customer_message_id = k.last_customer_message_id,
                     planner = CASE WHEN runs.planner = ANY(%(planners)s::text[]) THEN runs.planner ELSE 'rule' END,
                     model_planned = CASE WHEN runs.planner = ANY(%(planners)s::text[]) THEN runs.model_planned END
       FROM l, r, tickets k
@@ -148,7 +148,7 @@ SELECT t.last_seq FROM g, t
 END_STEP = f"""
 WITH {_LOCK},{_NEW},
   g AS (
-    UPDATE runs SET status = %(status)s, {_PAID},
+    UPDATE runs SET status = %(status)s, {_PAID}, moved_by = NULL,
                     moved_at = CASE WHEN %(moves)s THEN now() ELSE runs.moved_at END,
                     lease_until = CASE WHEN %(moves)s THEN NULL ELSE runs.lease_until END, {_FAILED}
       FROM l, n WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
@@ -192,8 +192,8 @@ SELECT t.last_seq FROM g, t
 END_RUN = f"""
 WITH {_LOCK},{_NEW},
   g AS (
-    UPDATE runs SET status = %(status)s, {_PAID}, {_FAILED}, moved_at = now(), lease_until = NULL,
-                    retry_at = CASE WHEN %(retry)s THEN now() END
+    UPDATE runs SET status = %(status)s, {_PAID}, {_FAILED}, moved_by = NULL, moved_at = now(),
+                    lease_until = NULL, retry_at = CASE WHEN %(retry)s THEN now() END
       FROM l, n WHERE runs.id = %(run)s AND runs.status = 'running' AND runs.fence = %(fence)s
     RETURNING runs.id, runs.ticket_id
   ),

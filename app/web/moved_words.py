@@ -75,8 +75,8 @@ def notice(page: TicketPage) -> str:
         return run_moved(run.status, run.moved_by, run.moved_at)
     if run.origin == RunOrigin.MESSAGE:
         return _customer_wrote(max(message.at for message in page.messages if message.kind == MessageKind.CUSTOMER))
-    if len(page.runs) > 1 and run.moved_by:
-        return run_moved(RunStatus.SUPERSEDED, run.moved_by, run.created_at)
+    if len(page.runs) > 1 and run.started_by:
+        return run_moved(RunStatus.SUPERSEDED, run.started_by, run.created_at)
     return run_moved(RunStatus.SUPERSEDED, None, None)
 
 

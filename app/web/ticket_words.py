@@ -276,7 +276,8 @@ def run_words(page: TicketPage, run: RunView) -> str:
     if run.reply and run.reply.state == DeliveryState.RECALLED:
         return gettext("%(who)s approved a reply; it was taken back before it left", who=run.reply.by or "–")
     if run.manual:
-        return _by(run, msgid("%(who)s writes without AI"), msgid("Written without AI"))
+        who = run.started_by
+        return gettext("%(who)s writes without AI", who=who) if who else gettext("Written without AI")
     if run.draft is None:
         reason = page.escalation_reason if run is page.run else None
         return gettext(reason) if reason else gettext("AI handed this ticket to a person")

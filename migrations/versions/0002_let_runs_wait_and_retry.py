@@ -28,6 +28,10 @@ def upgrade() -> None:
         op.add_column("runs", sa.Column(name, sa.Integer(), nullable=False, server_default="0"))
     op.add_column("runs", sa.Column("retry_at", TIME))
     op.add_column("runs", sa.Column("error_detail", postgresql.JSONB()))
+    # Until now, who had started a run stood as who had moved it, until somebody did.
+    op.add_column("runs", sa.Column("started_by", sa.Uuid()))
+    op.create_foreign_key(op.f("fk_runs_started_by"), "runs", "staff", ["started_by"], ["id"])
+    op.execute("UPDATE runs SET started_by = moved_by, moved_by = NULL WHERE moved_at IS NULL AND moved_by IS NOT NULL")
     op.create_index("ix_runs_retry_at", "runs", ["retry_at"], postgresql_where=sa.text("retry_at IS NOT NULL"))
     op.create_index("ix_runs_set_aside", "runs", ["id"], postgresql_where=sa.text("error_code = 'set_aside'"))
     op.create_index(

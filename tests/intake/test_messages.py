@@ -140,7 +140,7 @@ def test_a_person_who_writes_the_reply_goes_on_writing(container: Container) -> 
         manual = service.start_manual(session, ticket_id=desk.ticket_id, staff_id=desk.staff_id, plan=plan)
         service.save_composer(session, ticket_id=desk.ticket_id, staff_id=desk.staff_id, body="您好，")
     run = run_of(container, write(container, desk.ticket_id).run_id)
-    assert (run.planner, run.status, run.origin, run.moved_by) == (
+    assert (run.planner, run.status, run.origin, run.started_by) == (
         "manual",
         "waiting_for_review",
         "message",
