@@ -15,8 +15,9 @@ How it works, from the outside in:
 `desk`        what the web process does for people and customers: the product's own services
 `ports`       the agent's ports in a worker, and how they go wrong
 `points`      places in a process where a fault strikes: around each statement, in each skill, around a commit
-`witness`     triggers that write down every move of a run, and who wrote it
-`invariants`  what must hold afterwards, each a function over what `story` has read
+`witness`     triggers that write down every move of a run, a ticket and a reply, and who wrote it
+`invariants`  what must hold afterwards, each a function over what `story` has read; `replies` and `records` have more
+              of them, and a name of its own stands before whatever does not hold
 `mutants`     faults put into the product on purpose, in the forked process only: each must be noticed
 
 Processes don't run in lockstep, so a seed fixes what is done and when, not how the processes interleave. A seed that

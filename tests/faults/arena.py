@@ -7,6 +7,7 @@ may fork; what the forked processes need is imported here, once.
 import gc
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sqlalchemy.orm import configure_mappers
@@ -14,10 +15,11 @@ from sqlalchemy.orm import configure_mappers
 from app.bootstrap import build_container
 from app.clock import monotonic
 from app.settings import Settings
-from tests.faults import invariants
+from tests.faults import invariants, replies
 from tests.faults.crew import Crew
 from tests.faults.desk import make_staff
 from tests.faults.play import Play
+from tests.faults.records import people_are_on_record
 from tests.faults.script import Report, Schedule
 from tests.faults.servers import Servers
 from tests.faults.story import Story
@@ -44,9 +46,9 @@ class Arena:
         servers.empty()
         self._make_staff()
         deadlocks = servers.deadlocks()
-        log_path = self._folder / "processes.log"
-        log = os.open(log_path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND)
-        crew = Crew(schedule, self._environment(schedule), log)
+        log_path, channel_path = self._folder / "processes.log", self._folder / "channel.log"
+        log, channel = _empty_file(log_path), _empty_file(channel_path)
+        crew = Crew(schedule, self._environment(schedule), log, channel)
         play = Play(schedule, servers, crew)
         try:
             play.perform()
@@ -54,8 +56,14 @@ class Arena:
             crew.end()
             servers.heal()
             os.close(log)
-        story = Story(servers, servers.deadlocks() - deadlocks)
-        violations = play.violations + list(self._judge(schedule, play, story))
+            os.close(channel)
+        story = Story(
+            servers,
+            servers.deadlocks() - deadlocks,
+            handed_over=channel_path.read_text().splitlines(),
+            channel_repeats=schedule.channel_repeats,
+        )
+        violations = [*_named("comes_to_rest", play.violations), *self._judge(schedule, play, story)]
         return Report(
             seed=schedule.seed,
             name=schedule.name,
@@ -66,16 +74,22 @@ class Arena:
             log=log_path.read_text(errors="replace")[-LOG_CHARS:] if violations else "",
         )
 
-    def _judge(self, schedule: Schedule, play: Play, story: Story) -> invariants.Violations:
-        for holds in invariants.ALWAYS:
-            yield from holds(story)
+    def _judge(self, schedule: Schedule, play: Play, story: Story) -> Iterator[str]:
+        """Yield what did not hold, each after the name of what should have."""
+        for holds in (*invariants.ALWAYS, *replies.ALWAYS, people_are_on_record):
+            yield from _named(holds.__name__, holds(story))
+        for complaint in story.complaints:
+            yield from _named(complaint["rule"], [complaint["text"]])
         restarted = self._servers.postgres_was_restarted()
         if not self._servers.valkey_was_lost:
-            yield from invariants.the_newest_event_is_published(story)
-        yield from invariants.what_was_answered_is_true(story, play.commands.all, database_went_away=restarted)
+            published = invariants.the_newest_event_is_published(story)
+            yield from _named("the_newest_event_is_published", published)
+        answered = invariants.what_was_answered_is_true(story, play.commands.all, database_went_away=restarted)
+        yield from _named("what_was_answered_is_true", answered)
         if not schedule.meets("crash"):
             lost = restarted or schedule.meets("lose_answer")
-            yield from invariants.runs_fail_for_a_known_reason(story, database_went_away=lost)
+            known = invariants.runs_fail_for_a_known_reason(story, database_went_away=lost)
+            yield from _named("runs_fail_for_a_known_reason", known)
 
     def _make_staff(self) -> None:
         servers = self._servers
@@ -100,6 +114,14 @@ class Arena:
             "LLM_TIMEOUT_S": "0.5",
             **schedule.settings,
         }
+
+
+def _empty_file(path: Path) -> int:
+    return os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND)
+
+
+def _named(rule: str, texts: Iterable[str]) -> Iterator[str]:
+    return (f"{rule}: {text}" for text in texts)
 
 
 def main(folder: str, postgres_folder: str, database_url: str, model_url: str) -> None:

@@ -69,10 +69,11 @@ class Actor:
 class Crew:
     """All processes of one schedule."""
 
-    def __init__(self, schedule: Schedule, environment: dict[str, str], log: int) -> None:
+    def __init__(self, schedule: Schedule, environment: dict[str, str], log: int, channel: int) -> None:
         self._schedule = schedule
         self._environment = environment
         self._log = log
+        self._channel = channel
         self._started = {"worker": 0, "web": 0, "sweeper": 0}
         self._due: list[tuple[float, str, int]] = []
         self._healed = False
@@ -185,11 +186,13 @@ class Crew:
                 self._environment,
                 points,
                 schedule.agent,
+                schedule.channel_repeats,
                 schedule.run_timeout_ms,
                 schedule.mutant,
                 hears,
                 says,
                 self._log,
+                self._channel,
             )
             roles.run(post)
             code = 0

@@ -3,7 +3,8 @@
 CLAIM, START_STEP, END_STEP, END_RUN, SAVE_CALLS  one of the worker's own statements, which are commits of their own
 statement                                         any of those
 skill:NAME                                        the port that a skill calls
-channel                                           the hand-over of an approved reply to its channel
+channel                                           the hand-over of an approved reply to its channel, which may refuse
+                                                  it (on the side before) or break
 commit                                            a transaction of the web; what it has to tell is told after "after"
 sql                                               any statement of such a transaction
 """
@@ -21,6 +22,7 @@ import psycopg
 from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session
 
+from app.delivery.channels.channel import NotSent
 from app.delivery.channels.in_product import InProduct
 from app.delivery.payload import Payload
 from app.runs import statements
@@ -86,16 +88,30 @@ def watch_ledger(points: Points) -> None:
     psycopg.AsyncConnection.execute = executed
 
 
-def watch_channel(points: Points) -> None:
-    """Have each reply pass its point where the channel takes it."""
+def watch_channel(points: Points, notes: int, *, repeats: bool) -> None:
+    """Have each reply pass its point where the channel takes it, which may also refuse it or break, and note that."""
     send = InProduct.send
 
+    def note(delivery_id: UUID, how: str) -> None:
+        os.write(notes, f"{delivery_id} {how}\n".encode())
+
+    def break_at(side: str, delivery_id: UUID) -> None:
+        fault = points.passing(side, "channel")
+        if fault == "refuse":
+            note(delivery_id, "refused")
+            raise NotSent("refused, as the schedule says")
+        if fault == "break":
+            note(delivery_id, "broke")
+            raise ZeroDivisionError("as the schedule says")
+
     def sent(channel: InProduct, delivery_id: UUID, payload: Payload) -> None:
-        points.passing("before", "channel")
+        break_at("before", delivery_id)
         send(channel, delivery_id, payload)
-        points.passing("after", "channel")
+        note(delivery_id, "sent")
+        break_at("after", delivery_id)
 
     InProduct.send = sent
+    InProduct.repeatable = repeats
 
 
 def watch_transactions(points: Points) -> None:

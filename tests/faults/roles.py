@@ -30,17 +30,20 @@ READY = b'{"ready": true}\n'
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What a process is told when it starts. It hears commands on one file and answers on the other."""
+    """What a process is told when it starts. It hears commands on one file, answers on another; what it hands over to
+    the channel of replies it notes in `channel`."""
 
     role: str
     environment: dict[str, str]
     points: tuple[Point, ...]
     agent: Agent
+    channel_repeats: bool
     run_timeout_ms: int
     mutant: str
     hears: int
     says: int
     log: int
+    channel: int
 
 
 def run(post: Post) -> None:
@@ -61,7 +64,7 @@ def run(post: Post) -> None:
 def _worker(post: Post) -> None:
     points = Points(post.points)
     watch_ledger(points)
-    watch_channel(points)
+    watch_channel(points, post.channel, repeats=post.channel_repeats)
 
     class Runtime(RunRuntime):
         def start(self) -> None:

@@ -50,7 +50,7 @@ class Point(BaseModel):
     place: str
     side: Literal["before", "after"] = "before"
     nth: int = 1
-    fault: Literal["die", "freeze", "lose_answer", "hang", "crash"] = "die"
+    fault: Literal["die", "freeze", "lose_answer", "hang", "crash", "refuse", "break"] = "die"
 
 
 class Action(BaseModel):
@@ -89,6 +89,8 @@ class Agent(BaseModel):
 class Schedule(BaseModel):
     """Everything that is done in one go. `worker_points[n]` are the points of the nth worker that is started.
 
+    Where not `channel_repeats`, a reply that was handed over twice would reach the customer twice.
+
     Who freezes at a point wakes after `frozen_for_s`, by which time its lease has been swept.
     `in_order`: each action waits for the one before, its `at` counts from there, and at the end all must come to rest
     before faults are called off.
@@ -105,6 +107,7 @@ class Schedule(BaseModel):
     worker_points: tuple[tuple[Point, ...], ...] = ()
     web_points: tuple[tuple[Point, ...], ...] = ()
     agent: Agent = Agent()
+    channel_repeats: bool = True
     stale_runs: Literal["mark_failed", "retry"] = "mark_failed"
     settings: dict[str, str] = {}
     run_timeout_ms: int = 5_000
@@ -133,7 +136,7 @@ class TicketStory(BaseModel):
 
 
 class Report(BaseModel):
-    """What an arena says of a schedule. No `violations`: all held."""
+    """What an arena says of a schedule. No `violations`: all held; else each begins with the name of an invariant."""
 
     seed: int
     name: str = ""

@@ -27,8 +27,10 @@ _ORDER = {
     "ticket_messages": "ticket_id, number",
     "approval_keys": "key",
     "intake_keys": "key",
+    "audit_log": "id",
     "witness.moves": "place",
     "witness.ticket_moves": "place",
+    "witness.reply_moves": "place",
     "witness.complaints": "place",
 }
 
@@ -46,15 +48,18 @@ class StreamEntry:
 class Story:
     """All rows of the tables that runs live in, and the streams."""
 
-    def __init__(self, servers: Servers, deadlocks: int) -> None:
+    def __init__(self, servers: Servers, deadlocks: int, *, handed_over: Sequence[str], channel_repeats: bool) -> None:
         def rows(table: str) -> Rows:
             return servers.ask(f"SELECT * FROM {table} ORDER BY {_ORDER[table]}")  # noqa: S608 - constants
 
         self.deadlocks = deadlocks
+        self.channel_repeats = channel_repeats
+        self.handed_over = [(UUID(name), how) for name, how in (line.split() for line in handed_over)]
         self.tickets, self.threads, self.runs = rows("tickets"), rows("threads"), rows("runs")
         self.deliveries, self.messages = rows("deliveries"), rows("ticket_messages")
         self.approval_keys, self.intake_keys = rows("approval_keys"), rows("intake_keys")
         self.ticket_moves, self.complaints = rows("witness.ticket_moves"), rows("witness.complaints")
+        self.reply_moves, self.audit = _by(rows("witness.reply_moves"), "delivery_id"), rows("audit_log")
         self.steps = _by(rows("steps"), "run_id")
         self.checkpoints = _by(rows("checkpoints"), "run_id")
         self.artifacts = _by(rows("artifacts"), "run_id")
