@@ -1,4 +1,5 @@
-"""Who is alive: the runs that this process holds, and the thread that renews their leases in one UPDATE.
+"""Who is alive: the runs that this process holds, and the thread that renews their leases in one UPDATE, which waits
+for nobody.
 
 A run that can't be renewed because somebody ended it, or has it by a newer claim, is no longer ours and its task is
 stopped; the guard of every write would stop it too, only later. This is the net under the stop signal, which may be

@@ -92,7 +92,8 @@ def enqueue_unclaimed(transaction: Transaction, queue: JobQueue, *, older_than: 
 def republish(transaction: Transaction, publisher: Publisher) -> int:
     """Publish again what the streams lack; returns how many threads lagged. Raises redis.RedisError.
 
-    `published_seq` follows every burst of events this way, so most threads seen here lack nothing.
+    `published_seq` follows every burst of events this way, so most threads seen here lack nothing. One that somebody
+    holds is not marked now, and seen again.
     """
     with transaction() as session:
         rows = session.execute(
@@ -105,12 +106,10 @@ def republish(transaction: Transaction, publisher: Publisher) -> int:
         known = publisher.last_published(thread_id)
         publisher.publish([event for event in events if event.seq > known])
     for thread_id, last_seq, _ in lagging:
+        free = select(Thread.id).where(Thread.id == thread_id, Thread.published_seq < last_seq)
+        free = free.with_for_update(key_share=True, skip_locked=True)
         with transaction() as session:
-            session.execute(
-                update(Thread)
-                .where(Thread.id == thread_id, Thread.published_seq < last_seq)
-                .values(published_seq=last_seq)
-            )
+            session.execute(update(Thread).where(Thread.id.in_(free)).values(published_seq=last_seq))
     return len(lagging)
 
 

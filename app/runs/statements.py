@@ -63,8 +63,9 @@ WITH r AS (
   l AS (SELECT threads.id FROM threads, r WHERE threads.id = r.thread_id FOR NO KEY UPDATE OF threads),
   g AS (
     UPDATE runs SET status = 'running', fence = fence + 1, lease_owner = %(owner)s,
-                    lease_until = now() + make_interval(secs => %(lease_s)s), started_at = coalesce(started_at, now()),
-                    moved_by = NULL, moved_at = now(), last_customer_message_id = k.last_customer_message_id,
+                    lease_until = clock_timestamp() + make_interval(secs => %(lease_s)s),
+                    started_at = coalesce(started_at, now()), moved_by = NULL, moved_at = now(),
+                    last_customer_message_id = k.last_customer_message_id,
                     planner = CASE WHEN runs.planner = ANY(%(planners)s::text[]) THEN runs.planner ELSE 'rule' END,
                     model_planned = CASE WHEN runs.planner = ANY(%(planners)s::text[]) THEN runs.model_planned END
       FROM l, r, tickets k
@@ -127,7 +128,7 @@ SELECT g.id AS run_id, g.thread_id, g.ticket_id, g.fence, g.planner, g.hint, g.m
 """Its `r` is read before the lock is waited for: the claim is refused when a message has joined the run meanwhile, for
 `content` would lack it. `content` is what the customer wrote since our last reply; all of it where that is nothing.
 `b` is the last checkpoint of the run itself, else of the nearest run in its line of retries that has one; `f` is the
-run that it follows.
+run that it follows. The lease begins when the lock was got, not when it was asked for.
 """
 
 START_STEP = f"""
@@ -222,11 +223,15 @@ SELECT NULL AS last_seq FROM runs WHERE id = %(run)s AND fence = %(fence)s AND s
 """
 
 RENEW_LEASES = """
-UPDATE runs SET lease_until = now() + make_interval(secs => %(lease_s)s)
-  FROM unnest(%(runs)s::uuid[], %(fences)s::int[]) AS mine (id, fence)
- WHERE runs.id = mine.id AND runs.fence = mine.fence AND runs.status = 'running'
+UPDATE runs SET lease_until = clock_timestamp() + make_interval(secs => %(lease_s)s)
+ WHERE id IN (
+       SELECT runs.id
+         FROM runs JOIN unnest(%(runs)s::uuid[], %(fences)s::int[]) AS mine (id, fence) ON runs.id = mine.id
+        WHERE runs.fence = mine.fence AND runs.status = 'running'
+          FOR NO KEY UPDATE OF runs SKIP LOCKED)
 RETURNING runs.id
 """
+"""A run that somebody is just moving is left for the next renewal: waiting for it, all the others would run out."""
 
 LOST_LEASES = """
 SELECT runs.id
