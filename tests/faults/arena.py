@@ -67,6 +67,7 @@ class Arena:
         return Report(
             seed=schedule.seed,
             name=schedule.name,
+            mutant=schedule.mutant,
             violations=violations,
             seconds=monotonic() - started,
             tickets=story.told(),

@@ -111,11 +111,11 @@ class _Arena:
         line = out.readline() if ready else ""
         if line:
             return Report.model_validate_json(line)
-        problem = f"the arena gave no report within {REPORT_LIMIT_S} s, or has died"
+        problem = f"comes_to_rest: the arena gave no report within {REPORT_LIMIT_S} s, or has died"
         self.close()
         log = self._log.read_text(errors="replace")[-4000:]
         self._process = self._start()
-        return Report(seed=schedule.seed, name=schedule.name, violations=[problem], log=log)
+        return Report(seed=schedule.seed, name=schedule.name, mutant=schedule.mutant, violations=[problem], log=log)
 
     def close(self) -> None:
         """End it: by the end of its input, or with all that it has started when it does not listen."""

@@ -1,21 +1,27 @@
 """Faults put into the product on purpose, in a forked process only: the harness must turn red at each of them.
 
-A mutant that no longer finds what it changes is an error, not a survivor.
+Each names the invariant that must complain. A mutant that no longer finds what it changes is an error, not a survivor.
 """
 
+import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 import app.bootstrap
+import app.delivery.recall
+import app.delivery.service
+import app.delivery.settle
 import app.intake.messages
 import app.review.service
 import app.review.ticket_class
+import app.runs.recovery
 from app.db.signals import take_signals
 from app.runs import events, ledger, statements
 from app.tickets.models import Thread
@@ -26,7 +32,7 @@ TRANSITIONS = ("START_STEP", "END_STEP", "END_RUN")
 def put_in(name: str) -> None:
     """Change this process's copy of the product; nothing for an empty name."""
     if name:
-        MUTANTS[name]()
+        MUTANTS[name].put_in()
 
 
 def _rewrite(pattern: str, replacement: str, *names: str) -> None:
@@ -36,6 +42,19 @@ def _rewrite(pattern: str, replacement: str, *names: str) -> None:
             raise LookupError(f"{name} has no {pattern!r} any more")
         for module in (statements, ledger):
             setattr(module, name, changed)
+
+
+def _reword(function: Callable[..., Any], old: str, new: str) -> None:
+    """Replace words of a function, wherever the product has it."""
+    source = inspect.getsource(function)
+    if source.count(old) != 1:
+        raise LookupError(f"{function.__qualname__} has {old!r} {source.count(old)} times")
+    home = sys.modules[function.__module__]
+    exec(source.replace(old, new), vars(home))  # noqa: S102 - the product's own words, in a forked process
+    changed = getattr(home, function.__name__)
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("app.", "jobs.")) and vars(module).get(function.__name__) is function:
+            setattr(module, function.__name__, changed)
 
 
 def guard_off() -> None:
@@ -84,6 +103,80 @@ def lock_order_reversed() -> None:
         module.lock_thread = lock_backwards
 
 
-MUTANTS: dict[str, Callable[[], None]] = {
-    made.__name__: made for made in (guard_off, guard_last, fence_ignored, publish_before_commit, lock_order_reversed)
+def live_leases_swept() -> None:
+    """The sweep takes runs whose worker is alive."""
+    _reword(app.runs.recovery.sweep, "Run.lease_until < func.now()", "Run.lease_until.is_not(None)")
+
+
+def retries_dropped() -> None:
+    """A run that is due for its retry is due no more, and that is all."""
+    retry = "    _retry(session, thread, ticket, run, plan, RunOrigin.TIMED_OUT)\n"
+    _reword(app.runs.recovery._take_retry, retry, "")
+
+
+def replies_lost() -> None:
+    """Whatever the channel says, no reply has left."""
+    _reword(app.delivery.service._send, "_Outcome(DeliveryState.SENT)", '_Outcome(DeliveryState.FAILED, "lost")')
+
+
+def leaving_replies_recalled() -> None:
+    """A reply that has begun to leave is taken back too."""
+    held = "Delivery.state == DeliveryState.HELD)"
+    _reword(
+        app.delivery.recall.recall_replies, held, "Delivery.state.in_((DeliveryState.HELD, DeliveryState.SENDING)))"
+    )
+
+
+def crossed_replies_resolve() -> None:
+    """A reply resolves its ticket although the customer has written meanwhile."""
+    _reword(app.delivery.settle.write_reply, "crossed = is_open and ", "crossed = False and ")
+
+
+def leaving_replies_ignored() -> None:
+    """What is drafted next does not wait for a reply that is leaving."""
+    _reword(app.review.service._open_ticket, "if is_leaving(session, ticket_id):", "if False:")
+
+
+def overtaken_senders_finish() -> None:
+    """How a send ended is written down by who began it, although another has taken it over."""
+    _reword(app.delivery.service._finish, "            Delivery.attempts == claimed.attempt,\n", "")
+
+
+def ends_of_replies_untold() -> None:
+    """A reply is taken back without a word."""
+    event = "    append_events(session, thread, [NewEvent(EventType.REPLY_RECALLED, artifact.run_id, facts)])\n"
+    _reword(app.delivery.recall._give_back, event, "")
+
+
+def people_off_the_record() -> None:
+    """What people decide is not audited."""
+    entry = "    audit.record(session, action, staff_id=staff_id, ticket_id=run.ticket_id, run_id=run.id, **detail)\n"
+    _reword(app.review.service._audit, entry, "    return None\n")
+
+
+class Mutant(NamedTuple):
+    """What puts it in, and the invariant that must complain of it."""
+
+    put_in: Callable[[], None]
+    breaks: str
+
+
+MUTANTS = {
+    mutant.put_in.__name__: mutant
+    for mutant in (
+        Mutant(guard_off, "moves_are_legal"),
+        Mutant(guard_last, "events_tell_the_moves"),
+        Mutant(fence_ignored, "leases_are_respected"),
+        Mutant(publish_before_commit, "streams_repeat_the_events"),
+        Mutant(lock_order_reversed, "nobody_deadlocks"),
+        Mutant(live_leases_swept, "leases_are_respected"),
+        Mutant(retries_dropped, "retries_are_made"),
+        Mutant(replies_lost, "replies_end_as_their_channel_did"),
+        Mutant(leaving_replies_recalled, "replies_move_by_the_table"),
+        Mutant(crossed_replies_resolve, "done_tickets_rest"),
+        Mutant(leaving_replies_ignored, "a_message_is_answered_once"),
+        Mutant(overtaken_senders_finish, "replies_move_by_the_table"),
+        Mutant(ends_of_replies_untold, "ends_of_replies_are_told"),
+        Mutant(people_off_the_record, "people_are_on_record"),
+    )
 }

@@ -140,6 +140,7 @@ class Report(BaseModel):
 
     seed: int
     name: str = ""
+    mutant: str = ""
     violations: list[str] = []
     seconds: float = 0.0
     tickets: list[TicketStory] = []
