@@ -14,10 +14,17 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.db.signals import Signals, take_signals
 
 log = logging.getLogger(__name__)
+LOCK_LIMIT_S = 10
+"""So long a statement waits for a lock before it fails, and its transaction with it: longer than IDLE_LIMIT_S, after
+which one who hangs lets go."""
+IDLE_LIMIT_S = 5
+"""So long a transaction may do nothing before PostgreSQL ends it. A process that hangs in one holds up the lease of the
+run that it has locked, which outlasts this and the renewal after it (`app.runs.leases`)."""
+OPTIONS = f"-c timezone=UTC -c lock_timeout={LOCK_LIMIT_S}s -c idle_in_transaction_session_timeout={IDLE_LIMIT_S}s"
 
 
 def make_engine(url: str, *, pool_size: int = 10) -> Engine:
-    """Return an engine on PostgreSQL in UTC that notices dead connections.
+    """Return an engine on PostgreSQL in UTC that notices dead connections, and neither waits nor hangs for ever.
 
     Its errors name no parameters: errors are logged, and parameters are customers' words.
     """
@@ -27,7 +34,7 @@ def make_engine(url: str, *, pool_size: int = 10) -> Engine:
         max_overflow=10,
         pool_pre_ping=True,
         hide_parameters=True,
-        connect_args={"options": "-c timezone=UTC"},
+        connect_args={"options": OPTIONS},
     )
 
 

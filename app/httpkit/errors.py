@@ -4,6 +4,7 @@ import logging
 
 from flask import Flask, Response, jsonify, render_template, request
 from flask_wtf.csrf import CSRFError
+from psycopg.errors import LockNotAvailable
 from redis import RedisError
 from sqlalchemy.exc import OperationalError
 from werkzeug.exceptions import HTTPException
@@ -32,6 +33,7 @@ _WORDS: dict[int, tuple[str, str]] = {
     500: ("internal", msgid("Something went wrong on our side. Nothing was sent; what was saved is safe.")),
     503: ("unavailable", msgid("A part of the system does not answer. Try again in a moment.")),
 }
+_BUSY = msgid("Somebody else is changing this right now. Nothing was saved; try again in a moment.")
 _TITLES: dict[int, str] = {
     400: msgid("This did not work"),
     401: msgid("Please sign in"),
@@ -116,6 +118,8 @@ def _part_away(error: OperationalError | RedisError) -> BaseResponse:
     log.error("a service is away: %s on %s", type(error).__name__, request.path)
     do_without_staff()
     code, words = _WORDS[503]
+    if isinstance(error, OperationalError) and isinstance(error.orig, LockNotAvailable):
+        code, words = "busy", _BUSY
     return error_answer(503, code, gettext(words))
 
 

@@ -16,7 +16,8 @@ QUEUE_OF: dict[JobName, str] = {
 URGENT_QUEUE_OF: dict[JobName, str] = {JobName.EXECUTE_RUN: URGENT}
 """Where the urgent jobs of a name wait instead, if they have a queue of their own."""
 JOB_TIMEOUT_S = 900
-"""RQ's own limit, a backstop only: every job ends by limits of its own long before."""
+"""After so long RQ takes a job for lost and forgets it. It ends none (see `jobs.lanes`): each ends by itself long
+before, for a run, each statement, each lock and each call of a model has a limit of its own."""
 RESULT_KEPT_S = {KNOWLEDGE: 86_400}
 """How long RQ keeps what it knows of a job that went well, elsewhere a minute. A document's job enqueues itself again
 while it runs, under the same id, and its end sets this limit on the one that waits: it must outlast any queue."""

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import psycopg
 import sqlalchemy.exc
+from psycopg.errors import LockNotAvailable
 
 from app.agent.loop import Agent, RunPorts, SkillTimedOut, Start, drive
 from app.agent.ports import ModelTimedOut, ModelUnavailable, RunLost
@@ -56,7 +57,11 @@ class Executor:
     async def execute(self, run_id: UUID) -> None:
         """Drive a run to where it waits for a person or ends; return at once if it does not wait for a worker."""
         with log_context(f"run={run_id}"), self._held.hold(run_id) as now_ours:
-            claimed = await self._ledger.claim(run_id, self._owner, self._agent.planners)
+            try:
+                claimed = await self._ledger.claim(run_id, self._owner, self._agent.planners)
+            except LockNotAvailable:
+                log.warning("not claimed: somebody holds its ticket; it gets another place in the queue")
+                return
             if claimed is None:
                 log.info("not claimed: someone has it, or it has ended")
                 return

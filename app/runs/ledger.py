@@ -1,8 +1,9 @@
 """The executor's own writes: a run's transitions, each ONE statement and so one commit, then the stream.
 
 Runs on an async psycopg pool in autocommit mode, so that no lane blocks another. Pages and people move runs through
-`lifecycle.py`; both obey the same table of moves. A statement whose connection is lost is sent once more: the server
-may have been restarted meanwhile, and what a run has cost so far is not to be lost with it.
+`lifecycle.py`; both obey the same table of moves. A statement whose connection is lost, or that waited too long for a
+lock, is sent once more: the server may have been restarted meanwhile, and what a run has cost so far is not to be lost
+with it.
 """
 
 import logging
@@ -19,6 +20,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from app.agent.ports import RunLost
 from app.agent.skill import ModelCall
+from app.db.session import LOCK_LIMIT_S
 from app.db.signals import EventFact
 from app.ids import new_id
 from app.live.background import BackgroundPublisher
@@ -36,6 +38,8 @@ PAST_LIMIT = 3
 """Earlier tickets of the same customer that a run may see, in summary."""
 POOL_LIMIT = 16
 """Most connections of one process for its runs."""
+STATEMENT_LIMIT_S = 30
+"""So long a statement may take, the wait for its locks included, before it fails; it takes about a millisecond."""
 NO_FAILURE: Params = {"fail_code": None, "fail_message": None, "fail_detail": None, "retry": False}
 _CLAIMABLE = list(sources(RunStatus.RUNNING))
 
@@ -47,7 +51,8 @@ def make_pool(dsn: str, lanes: int) -> Pool:
     connections serve far more statements than the process has CPU to send, and sixty-four would be most of what
     PostgreSQL allows everybody together.
     """
-    kwargs = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 1}
+    options = f"-c lock_timeout={LOCK_LIMIT_S}s -c statement_timeout={STATEMENT_LIMIT_S}s"
+    kwargs = {"autocommit": True, "row_factory": dict_row, "prepare_threshold": 1, "options": options}
     most = min(max(4, lanes), POOL_LIMIT)
     return AsyncConnectionPool(dsn, min_size=2, max_size=most, open=False, kwargs=kwargs, name="ledger")
 

@@ -1,15 +1,19 @@
 """A process that hangs in the middle of a transaction holds its locks; nothing but its own ticket stands still."""
 
 import asyncio
+import math
 
+from psycopg.rows import DictRow
 from redis.asyncio import Redis
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from app.bootstrap import Container
+from app.db.session import IDLE_LIMIT_S, LOCK_LIMIT_S
 from app.live.background import BackgroundPublisher
 from app.review.service import cancel_run
 from app.runs.events import NewEvent, append_events, lock_thread
-from app.runs.ledger import Ledger, make_pool
+from app.runs.leases import LEASE_S, RENEW_EVERY_S
+from app.runs.ledger import STATEMENT_LIMIT_S, Ledger, make_pool
 from app.runs.models import EventType
 from app.runs.recovery import republish
 from app.settings import Settings
@@ -18,6 +22,11 @@ from tests.factories import make_staff, make_ticket
 from tests.runs.conftest import InBackground, StartRuntime, make_agent
 from tests.runs.looking import run_of, thread_of, waiting_for_a_lock
 from tests.support.waiting import until
+
+LIMITS = """
+SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS statement,
+       current_setting('idle_in_transaction_session_timeout') AS idle
+"""
 
 
 def test_the_leases_of_a_workers_other_runs_are_renewed(container: Container, start_runtime: StartRuntime) -> None:
@@ -72,3 +81,28 @@ def test_a_claim_that_waited_for_its_thread_has_its_whole_lease(container: Conta
         assert (lease_until - let_go_at).total_seconds() >= lease_s
 
     asyncio.run(work())
+
+
+def test_who_hangs_lets_go(container: Container) -> None:
+    made = make_ticket(container)
+    hanging = container.sessions()
+    hanging.execute(text("SET LOCAL idle_in_transaction_session_timeout = '1ms'"))
+    lock_thread(hanging, made.ticket_id)
+    with container.transaction() as session:
+        lock_thread(session, made.ticket_id)
+    hanging.invalidate()
+
+
+def test_there_are_limits_and_a_lease_outlasts_a_hanging_transaction(container: Container, settings: Settings) -> None:
+    async def of_workers() -> DictRow | None:
+        async with make_pool(settings.psycopg_dsn, 2) as pool, pool.connection() as connection:
+            return await (await connection.execute(LIMITS)).fetchone()
+
+    with container.engine.connect() as connection:
+        of_others = connection.execute(text(LIMITS)).one()
+    assert (of_others.lock, of_others.idle) == (f"{LOCK_LIMIT_S}s", f"{IDLE_LIMIT_S}s")
+    limits = asyncio.run(of_workers())
+    assert limits is not None
+    assert (limits["lock"], limits["statement"]) == (f"{LOCK_LIMIT_S}s", f"{STATEMENT_LIMIT_S}s")
+    next_renewal_s = math.ceil(IDLE_LIMIT_S / RENEW_EVERY_S) * RENEW_EVERY_S
+    assert next_renewal_s < LEASE_S - RENEW_EVERY_S

@@ -3,12 +3,15 @@
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from app.bootstrap import Container, build_container
 from app.errors import Conflict, InvalidInput, Unavailable
 from app.factory import create_app
+from app.runs.events import lock_thread
 from app.settings import Settings
+from tests.factories import make_ticket
 from tests.web.pages import ENGLISH, HTMX, text_of
 
 
@@ -89,6 +92,24 @@ def test_the_api_gets_a_problem_document(failing: FlaskClient) -> None:
 def test_an_error_of_ours_keeps_its_words(failing: FlaskClient) -> None:
     assert "向量服务没有响应" in text_of(failing.get("/away"), 503)
     assert "此项必填" in text_of(failing.get("/invalid"), 422)
+
+
+def test_who_waits_too_long_for_another_is_told_to_come_again(app: Flask, container: Container) -> None:
+    made = make_ticket(container)
+
+    def change() -> str:
+        with container.transaction() as session:
+            session.execute(text("SET LOCAL lock_timeout = '1ms'"))
+            lock_thread(session, made.ticket_id)
+        return ""
+
+    for address in ("/busy", "/api/v1/busy"):
+        app.add_url_rule(address, address, change)
+    with container.transaction() as session:
+        lock_thread(session, made.ticket_id)
+        assert "别人正在修改这里" in text_of(app.test_client().get("/busy"), 503)
+        answer = app.test_client().get("/api/v1/busy", headers=ENGLISH)
+    assert (answer.status_code, answer.get_json()["type"]) == (503, "urn:draftdesk:error:busy")
 
 
 def test_too_large_a_body_is_refused_in_words(app: Flask) -> None:
