@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from tests.faults.draw import draw
 from tests.faults.fleet import Fleet
 from tests.faults.script import Report
@@ -11,6 +13,7 @@ AGAIN = 10
 """So often a seed that is asked for is performed: the processes interleave differently each time."""
 
 
+@pytest.mark.timeout(1_200)
 def test_no_seeded_schedule_breaks_an_invariant(fleet: Fleet) -> None:
     seed = os.environ.get("FAULT_SEED")  # noqa: TID251 - asked for by who looks into a failure
     seeds = [int(seed)] * AGAIN if seed else list(range(1, COUNT + 1))
