@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -85,10 +86,10 @@ class Executor:
             # The one place that ends a cancelled run's task. Who cancelled the run has written that already.
             await self._leave(claimed, journal, calls)
         except Exception as error:
-            await self._fail(journal, calls, self._failure(claimed, error, out_of_time=limit.expired()))
+            failure = self._failure(claimed, error, out_of_time=limit.expired())
+            await _to_its_end(self._fail(journal, calls, failure))
         finally:
-            # Whoever stops this task now, what was paid is kept.
-            await asyncio.shield(self._close(journal, calls))
+            await _to_its_end(self._close(journal, calls))
 
     def _failure(self, claimed: Claimed, error: Exception, *, out_of_time: bool) -> Failure:
         """Return why a run failed that ended in `error`. One that timed out is retried by itself, so often."""
@@ -149,6 +150,19 @@ class Executor:
             await journal.close(calls)
         except psycopg.Error as error:
             log.error("paid calls could not be written: %s", type(error).__name__)
+
+
+async def _to_its_end(writing: Coroutine[Any, Any, None]) -> None:
+    """Write to the end even if this task is stopped meanwhile: how the run failed and what was paid is not lost.
+
+    A process that stops waits for the task no longer than it waits for all of them.
+    """
+    task = asyncio.create_task(writing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 def _short(seconds: float) -> float:

@@ -4,10 +4,15 @@ import asyncio
 import subprocess
 import sys
 import threading
+from collections.abc import Awaitable, Callable
+from uuid import UUID
 
 from sqlalchemy import func, update
 
+from app.agent.skill import CallLog
+from app.agent.values import Draft, Observation
 from app.bootstrap import Container
+from app.runs.events import lock_thread
 from app.runs.fate import WORKER_LOST
 from app.runs.models import Run
 from app.runs.recovery import sweep
@@ -16,7 +21,7 @@ from jobs.schedule import Periodic, run_schedule
 from tests.agent.parts import FixedDrafter, FixedRetriever
 from tests.factories import make_ticket
 from tests.runs.conftest import InBackground, StartRuntime, make_agent
-from tests.runs.looking import artifacts_of, events_of, run_of, steps_of
+from tests.runs.looking import artifacts_of, events_of, run_of, steps_of, waiting_for_a_lock
 from tests.support.waiting import until
 
 
@@ -105,3 +110,33 @@ def test_a_stopping_worker_hands_its_runs_back_and_another_goes_on_with_them(
     steps = steps_of(container, made.run_id)
     assert [step.skill for step in steps] == ["classify_ticket", "search_knowledge", "draft_reply", "draft_reply"]
     assert [step.error_code for step in steps] == [None, None, "retrying", None]
+
+
+class BreakingDrafter(FixedDrafter):
+    """Waits at the gate, and then breaks."""
+
+    async def draft(self, observation: Observation, show: Callable[[str], Awaitable[None]], calls: CallLog) -> Draft:
+        await super().draft(observation, show, calls)
+        raise RuntimeError("as the test says")
+
+
+def test_a_failure_that_is_being_written_when_the_worker_is_told_to_stop_is_written(
+    container: Container, start_runtime: StartRuntime
+) -> None:
+    made, drafter = make_ticket(container), BreakingDrafter(gate=asyncio.Event())
+    runtime = start_runtime(make_agent(drafter=drafter))
+    run = InBackground(runtime, made.run_id)
+    until(drafter.started.is_set)
+    handed_back: list[UUID] = []
+    stopping = threading.Thread(target=lambda: handed_back.extend(runtime.stop()))
+    with container.transaction() as session:
+        lock_thread(session, made.ticket_id)
+        drafter.open_gate()
+        until(lambda: waiting_for_a_lock(container) == 1)
+        stopping.start()
+        until(lambda: runtime._held.closing)
+    stopping.join()
+    run.wait()
+    row = run_of(container, made.run_id)
+    assert (row.status, row.error_code, handed_back) == ("failed", "unexpected", [])
+    assert events_of(container, made.thread_id)[-1].type == "run_failed"
