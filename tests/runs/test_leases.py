@@ -165,7 +165,7 @@ def test_a_cancel_without_redis_stops_the_run_at_its_next_renewal(
     run = InBackground(runtime, made.run_id)
     until(drafter.started.is_set)
     cancel(parts, made)
-    run.wait(5)
+    run.wait()
     assert run_of(parts, made.run_id).status == "cancelled"
     assert steps_of(parts, made.run_id)[-1].error_code == "cancelled"
 
@@ -194,6 +194,6 @@ def test_a_cancel_without_redis_stops_the_run_before_its_next_step(
     until(planner.paused.is_set)
     cancel(parts, made)
     planner.go_on.set()
-    run.wait(5)
+    run.wait()
     assert run_of(parts, made.run_id).status == "cancelled"
     assert [step.skill for step in steps_of(parts, made.run_id)] == ["classify_ticket"]

@@ -120,7 +120,8 @@ def test_rqs_own_limit_sets_no_alarm_in_a_lane() -> None:
     before = signal.getsignal(signal.SIGALRM)
     with LaneWorker.death_penalty_class(1, JobTimeoutException):
         assert signal.getsignal(signal.SIGALRM) is before
-        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+        left_s, _ = signal.getitimer(signal.ITIMER_REAL)
+        assert not 0 < left_s <= 1, "the limit of the test itself is minutes"
 
 
 def test_a_run_out_of_steps_fails_in_one_write_with_the_loop_that_it_was_in(
