@@ -36,6 +36,8 @@ PLACES = {
     "skill:draft_reply": 3,
     "channel": 2,
 }
+MORE_FAULTS = {"STATEMENT": ["lose_answer", "hang"], "skill": ["hang"], "channel": ["refuse", "break"]}
+"""What may happen at a place beside a death or a freeze."""
 MODELS = (
     "stub",
     "stub;chunks=20;chunk_delay=.01",
@@ -50,6 +52,7 @@ MODELS = (
 MODEL_SHARE = 0.15
 SPAN_S = 0.7
 """Everything begins within this time."""
+HAND_BACK_ONE_IN = 25
 POSTGRES_ONE_IN = 100
 """A restart of PostgreSQL takes a second and hits every arena, so it is rare."""
 
@@ -64,7 +67,7 @@ def draw(seed: int) -> Schedule:
     if dice.randrange(POSTGRES_ONE_IN) == 0:
         what = dice.choice([W.RESTART_POSTGRES, W.CRASH_POSTGRES])
         actions.append(Action(what=what, at=dice.uniform(0.1, SPAN_S)))
-    return Schedule(
+    schedule = Schedule(
         seed=seed,
         actions=tuple(sorted(actions, key=lambda action: action.at)),
         webs=dice.choice([1, 1, 2]),
@@ -73,6 +76,26 @@ def draw(seed: int) -> Schedule:
         agent=_agent(dice, seed),
         stale_runs=dice.choice(["mark_failed", "retry"]),
         run_timeout_ms=dice.choice([5_000, 5_000, 5_000, 300]),
+        channel_repeats=dice.randrange(8) > 0,
+    )
+    return _with_a_late_hand_back(schedule, ticket=tickets) if dice.randrange(HAND_BACK_ONE_IN) == 0 else schedule
+
+
+def _with_a_late_hand_back(schedule: Schedule, *, ticket: int) -> Schedule:
+    """Add a ticket that people leave alone: its worker stops, freezes when it has handed the run back, and says so
+    again while another one has it."""
+    hand_back = Point(place="END_RUN", side="after", fault="freeze")
+    points = (hand_back, hand_back.model_copy(update={"fault": "lose_answer"}))
+    stop = Action(what=W.STOP_WORKER, when="steps:1", ticket=ticket)
+    wake = Action(what=W.WAKE_WORKER, when="running", at=1.0, ticket=ticket)
+    both = [action.model_copy(update={"actor": actor}) for action in (stop, wake) for actor in range(2)]
+    return schedule.model_copy(
+        update={
+            "actions": (Action(what=W.TICKET, ticket=ticket), *schedule.actions, *both),
+            "worker_points": (points, points),
+            "agent": schedule.agent.model_copy(update={"delay_ms": 500, "model": ""}),
+            "run_timeout_ms": 5_000,
+        }
     )
 
 
@@ -121,10 +144,10 @@ def _worker_points(dice: Random) -> tuple[Point, ...]:
         return ()
     place = dice.choices(list(PLACES), list(PLACES.values()))[0]
     faults = ["die"] * 5 + ["freeze"] * 2
-    faults += ["hang"] if place.startswith("skill") else ["lose_answer", "hang"] if place.isupper() else []
+    faults += MORE_FAULTS["STATEMENT" if place.isupper() else place.split(":")[0]]
     fault = dice.choice(faults)
     answer_fails = place.isupper() and fault in ("lose_answer", "hang")
-    side = "after" if answer_fails else dice.choice(["before", "after"])
+    side = "after" if answer_fails else "before" if fault == "refuse" else dice.choice(["before", "after"])
     point = Point(place=place, side=side, nth=1 if place == "channel" else dice.randint(1, 4), fault=fault)
     if place.isupper() and (side, fault) == ("after", "freeze"):
         # Who wakes late learns that its connection is gone, and says it again.

@@ -163,7 +163,8 @@ class Play:
             case What.KILL_SWEEPER:
                 crew.kill(*crew.of("sweeper"))
             case What.WAKE_WORKER:
-                crew.of("worker")[action.actor].wake()
+                for actor in crew.of("worker")[action.actor : action.actor + 1]:
+                    actor.wake()
             case What.STOP_WORKER:
                 crew.stop(*one)
             case What.FREEZE_WORKER:
