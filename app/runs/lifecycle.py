@@ -174,10 +174,14 @@ def move_run(
 
 
 def give_to_person(ticket: Ticket, reason: str) -> None:
-    """Escalate the ticket of a locked thread: a person must look at it, for `reason` (a msgid)."""
-    ticket.escalated_at = func.now()
-    ticket.escalation_reason = reason
+    """Escalate the ticket of a locked thread: a person must look at it, for `reason` (a msgid).
+
+    One that is escalated already keeps since when and why: a person may have said it.
+    """
     ticket.version += 1
+    if ticket.escalated_at is None:
+        ticket.escalated_at = func.now()
+        ticket.escalation_reason = reason
 
 
 def _refusal(session: Session, thread: Thread, run_id: UUID) -> Conflict | NotFound:

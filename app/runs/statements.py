@@ -11,6 +11,9 @@ Each may be sent twice, for its answer may be lost with the connection. The seco
 whether the first one did that) or the step's row there already, and writes nothing. CLAIM is repeated instead: each
 claim names an owner of its own.
 
+A ticket that is escalated already keeps since when and why: a person may have said it, and what a later run found
+stands in its own event.
+
 What a run is to answer are the customer's messages after the last one that a sent reply knew of; a message that crossed
 with the reply, and so has the lower number, is among them. Where there is none, it is all of them.
 """
@@ -53,6 +56,8 @@ _PAID = """tokens_in = runs.tokens_in + n.tokens_in, tokens_out = runs.tokens_ou
            cost_micro = runs.cost_micro + n.cost_micro, model_used = coalesce(%(model)s::text, runs.model_used)"""
 _FAILED = """error_code = %(fail_code)s::text, error_message = %(fail_message)s::text,
            error_detail = %(fail_detail)s::jsonb, ended_at = CASE WHEN %(final)s THEN now() END"""
+_ESCALATED = """escalated_at = coalesce(escalated_at, CASE WHEN %(reason)s::text IS NOT NULL THEN now() END),
+           escalation_reason = CASE WHEN escalated_at IS NULL THEN %(reason)s::text ELSE escalation_reason END"""
 
 CLAIM = """
 WITH r AS (
@@ -182,8 +187,7 @@ WITH {_LOCK},{_NEW},
            category_set_by = CASE WHEN %(category)s IS NULL OR category_set_by = 'person' THEN category_set_by
                                   ELSE 'ai' END,
            confidence = coalesce(%(confidence)s::float8, confidence),
-           escalated_at = CASE WHEN %(reason)s::text IS NULL THEN escalated_at ELSE now() END,
-           escalation_reason = coalesce(%(reason)s::text, escalation_reason),
+           {_ESCALATED},
            version = version + 1
       FROM g WHERE tickets.id = g.ticket_id AND (%(priority)s::text IS NOT NULL OR %(reason)s::text IS NOT NULL)
   ),{_NUMBERS},{_EVENTS},{_CALLS}
@@ -203,7 +207,7 @@ WITH {_LOCK},{_NEW},
       FROM g WHERE steps.run_id = g.id AND steps.ended_at IS NULL
   ),
   p AS (
-    UPDATE tickets SET escalated_at = now(), escalation_reason = %(reason)s::text, version = version + 1
+    UPDATE tickets SET {_ESCALATED}, version = version + 1
       FROM g WHERE tickets.id = g.ticket_id AND %(reason)s::text IS NOT NULL
   ),{_NUMBERS},{_EVENTS},{_CALLS}
 SELECT t.last_seq FROM g, t
