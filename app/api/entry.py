@@ -1,8 +1,6 @@
 """What every API request passes: the bearer token, the limits of the body, errors as problem documents."""
 
-from datetime import datetime
 from typing import Any, cast
-from uuid import UUID
 
 import orjson
 from flask import Blueprint, Response, g, jsonify, request
@@ -15,9 +13,10 @@ from app.errors import AppError
 from app.httpkit.container import container
 from app.httpkit.errors import error_answer
 from app.httpkit.language import gettext, say
+from app.httpkit.moved import say_told
 from app.intake.fields import InvalidFields
+from app.review.moved import who_moved
 from app.runs.lifecycle import RunMoved
-from app.staff import queries as staff_queries
 from app.staff.tokens import TokenHolder, verify_token
 from app.tickets.lifecycle import TicketMoved
 
@@ -39,8 +38,8 @@ def api_blueprint(name: str) -> Blueprint:
     blueprint.before_request(_admit)
     blueprint.register_error_handler(TokenRefused, _ask_for_token)
     blueprint.register_error_handler(InvalidFields, _name_fields)
-    blueprint.register_error_handler(RunMoved, _run_moved)
-    blueprint.register_error_handler(TicketMoved, _ticket_moved)
+    blueprint.register_error_handler(RunMoved, _say_who)
+    blueprint.register_error_handler(TicketMoved, _say_who)
     return blueprint
 
 
@@ -95,17 +94,9 @@ def _name_fields(error: InvalidFields) -> BaseResponse:
     return error_answer(error.status, error.code, say(error), fields)
 
 
-def _run_moved(error: RunMoved) -> BaseResponse:
-    return _say_who(error, error.run_status, error.by, error.at)
-
-
-def _ticket_moved(error: TicketMoved) -> BaseResponse:
-    return _say_who(error, error.ticket_status, error.by, error.at)
-
-
-def _say_who(error: AppError, to: str, by: UUID | None, at: datetime | None) -> BaseResponse:
-    """Answer with who was first, to what, and when; `by` is null where no person was."""
+def _say_who(error: RunMoved | TicketMoved) -> BaseResponse:
+    """Answer with who was first, to what, and when."""
     with container().sessions() as session:
-        names = staff_queries.names(session, [by] if by else [])
-    moved = MovedShape(to=to, by=names.get(by) if by else None, at=at)
-    return error_answer(error.status, error.code, say(error), facts={"moved": moved.model_dump(mode="json")})
+        moved = who_moved(session, error)
+    facts = MovedShape.model_validate(moved).model_dump(mode="json")
+    return error_answer(error.status, error.code, say_told(moved.told), facts={"moved": facts})

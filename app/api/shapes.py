@@ -86,11 +86,11 @@ class ReceivedMessageShape(Shape):
 
 
 class MovedShape(Shape):
-    """Who was first, to what, and when; `by` is null where no person was."""
+    """Who was first, to what, and when. `by` names a person, a token or a command; null where it went by itself."""
 
     to: str
     by: str | None
-    at: datetime | None
+    at: datetime
 
 
 class RunBrief(Shape):

@@ -9,10 +9,13 @@ from redis import RedisError
 from app.cli.group import PlainGroup
 from app.errors import NotFound
 from app.httpkit.container import container
+from app.review.moved import who_moved
 from app.review.service import regenerate
 from app.runs import recovery
 from app.runs.explain import Sentence, explain
+from app.runs.lifecycle import RunMoved
 from app.runs.queries import run_row
+from app.tickets.lifecycle import TicketMoved
 
 runs = PlainGroup("runs", help="Runs of the agent.")
 
@@ -35,20 +38,10 @@ def sweep() -> None:
 @click.argument("run_id", type=click.UUID)
 def retry(run_id: UUID) -> None:
     """Make a new run that goes on from RUN_ID, the newest of its ticket; if it is still active it is replaced."""
-    parts = container()
-    with parts.transaction() as session:
-        run = run_row(session, run_id)
-        if run is None:
-            raise NotFound("There is no such run.")
-        made = regenerate(
-            session,
-            ticket_id=run.ticket_id,
-            staff_id=None,
-            command="flask runs retry",
-            hint="",
-            plan=parts.run_plan(),
-            run_id=run_id,
-        )
+    try:
+        made = _retry(run_id)
+    except (RunMoved, TicketMoved) as refused:
+        raise click.ClickException(_who_was_first(refused)) from refused
     click.echo(f"Run {made} goes on from it.")
 
 
@@ -60,6 +53,29 @@ def explain_run(run_id: UUID) -> None:
         sentences = explain(session, run_id)
     for sentence in sentences:
         click.echo(_line(sentence))
+
+
+def _retry(run_id: UUID) -> UUID:
+    parts = container()
+    with parts.transaction() as session:
+        run = run_row(session, run_id)
+        if run is None:
+            raise NotFound("There is no such run.")
+        return regenerate(
+            session,
+            ticket_id=run.ticket_id,
+            staff_id=None,
+            command="flask runs retry",
+            hint="",
+            plan=parts.run_plan(),
+            run_id=run_id,
+        )
+
+
+def _who_was_first(refused: RunMoved | TicketMoved) -> str:
+    with container().sessions() as session:
+        told = who_moved(session, refused).told
+    return told.text % {"who": told.who, "time": f"{told.at:%Y-%m-%d %H:%M:%S} UTC"}
 
 
 def _line(sentence: Sentence) -> str:

@@ -17,6 +17,7 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.review.contract import Seen, check_unchanged, seen_now, sources_in_use, stored_draft
 from app.review.models import ApprovalKey
 from app.review.reply import NOTE_MAX, REPLY_MAX, SentReply, check_rules, keep_reply, reply_text
+from app.runs.admin_queries import one_run
 from app.runs.events import NewEvent, lock_thread
 from app.runs.lifecycle import RunMoved, RunPlan, active_run, create_run, latest_run, move_run, sources
 from app.runs.models import Artifact, EventType, Run, RunOrigin, RunStatus
@@ -41,6 +42,15 @@ class Approved:
 
     artifact_id: UUID
     edited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRun:
+    """How an operator saw a run: as long as status and fence are these, nobody has moved it."""
+
+    id: UUID
+    status: str
+    fence: int
 
 
 def approve(session: Session, *, ticket_id: UUID, staff_id: UUID, text: str, seen: Seen, key: str) -> Approved:
@@ -101,6 +111,21 @@ def regenerate(
     run = create_run(session, thread, ticket, new)
     _audit(session, "draft_regenerated", staff_id, run, retry_from=str(old.id), hint=wish is not None, command=command)
     return run.id
+
+
+def retry(session: Session, *, staff_id: UUID, plan: RunPlan, seen: SeenRun) -> UUID:
+    """Make a run in the place of one that ended without a draft or is stuck, and return its id.
+
+    One that has moved since the operator saw it, or that a worker has after all, is left alone.
+    Raises RunMoved, TicketMoved, TicketIsDone, NotFound.
+    """
+    ticket_id = one_run(session, seen.id).ticket_id
+    thread = lock_thread(session, ticket_id)
+    run = _locked_run(session, thread, seen.id)
+    _open_ticket(session, ticket_id)
+    if (run.status, run.fence) != (seen.status, seen.fence) or not one_run(session, run.id).may_retry:
+        raise _moved(run)
+    return regenerate(session, ticket_id=ticket_id, staff_id=staff_id, hint="", plan=plan, run_id=run.id)
 
 
 def start_manual(

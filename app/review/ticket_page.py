@@ -108,14 +108,6 @@ def _has_number(number: int) -> ColumnElement[bool]:
     return Ticket.number == number if number < 2**63 else false()
 
 
-def origin_after(session: Session, run_id: UUID) -> str | None:
-    """Return why the run after this one on its thread was made, if there is one."""
-    of_thread = select(Run.thread_id).where(Run.id == run_id).scalar_subquery()
-    return session.scalar(
-        select(Run.origin).where(Run.thread_id == of_thread, Run.id > run_id).order_by(Run.id).limit(1)
-    )
-
-
 def _head(session: Session, number: int) -> tuple[Thread, Ticket, Customer, int | None, int | None]:
     other = aliased(Ticket)
     follows = select(other.number).where(other.id == Ticket.follow_up_of).scalar_subquery()

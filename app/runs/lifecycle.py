@@ -6,9 +6,9 @@ guarded statements in `ledger.py`, built from the same table.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from sqlalchemy import func, select, update
@@ -20,7 +20,8 @@ from app.errors import Conflict, NotFound
 from app.ids import new_id
 from app.runs.events import NewEvent, append_events
 from app.runs.models import ACTIVE, EventType, Run, RunOrigin, RunStatus, Step
-from app.tickets.models import Thread, Ticket
+from app.tickets.lifecycle import move_ticket
+from app.tickets.models import Thread, Ticket, TicketStatus
 
 S = RunStatus
 _ENDS_BY_PERSON = frozenset({S.CANCELLED, S.SUPERSEDED})
@@ -36,6 +37,10 @@ MOVES: Mapping[RunStatus, frozenset[RunStatus]] = {
     S.SUPERSEDED: frozenset(),
 }
 FINAL = frozenset(status for status, targets in MOVES.items() if not targets)
+FREES_TICKET = frozenset({S.FAILED, S.CANCELLED})
+"""Ends after which nobody processes the ticket, so that it is pending again; a superseded run has a follower at once."""
+TICKET_FREED: Final = {"ticket": TicketStatus.PENDING.value}
+"""What the last event of such a run tells beside, if the ticket was being processed until then."""
 
 
 def sources(target: RunStatus) -> tuple[RunStatus, ...]:
@@ -49,7 +54,7 @@ class RunMoved(Conflict):
     code = "run_moved"
 
     def __init__(self, run_id: UUID, status: str, by: UUID | None, at: datetime | None) -> None:
-        super().__init__("Someone was faster: this run is already %(status)s.", status=status)
+        super().__init__("Someone was faster: this run has moved on.")
         self.run_id = run_id
         self.run_status = status
         self.by = by
@@ -140,7 +145,8 @@ def move_run(
 ) -> Run:
     """Move a run of a locked thread to `target` and append `events`; returns the run as it is now.
 
-    A final move ends the run and closes its open steps; workers that hold the run are signalled after the commit.
+    A final move ends the run and closes its open steps; workers that hold the run are signalled after the commit. One
+    that leaves the ticket with nobody to process it makes the ticket pending again, and the last event tells of it.
     Raises RunMoved when the run's state does not allow it, NotFound when the thread has no such run.
     """
     final = target in FINAL
@@ -169,6 +175,8 @@ def move_run(
             .values(ended_at=func.now(), error_code=target.value)
         )
         signals(session).stopped_runs.append(run_id)
+    if target in FREES_TICKET and _free_ticket(session, moved.ticket_id):
+        events = [*events[:-1], replace(events[-1], payload={**events[-1].payload, **TICKET_FREED})]
     append_events(session, thread, events)
     return moved
 
@@ -182,6 +190,15 @@ def give_to_person(ticket: Ticket, reason: str) -> None:
     if ticket.escalated_at is None:
         ticket.escalated_at = func.now()
         ticket.escalation_reason = reason
+
+
+def _free_ticket(session: Session, ticket_id: UUID) -> bool:
+    """Make a ticket pending that was being processed; a thread has one active run, so nobody processes it now."""
+    ticket = session.get_one(Ticket, ticket_id, populate_existing=True)
+    if ticket.status != TicketStatus.PROCESSING:
+        return False
+    move_ticket(session, ticket, TicketStatus.PENDING, reason="run_ended")
+    return True
 
 
 def _refusal(session: Session, thread: Thread, run_id: UUID) -> Conflict | NotFound:

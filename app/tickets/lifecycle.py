@@ -34,7 +34,8 @@ class TicketMoved(Conflict):
     code = "ticket_moved"
 
     def __init__(self, ticket: Ticket) -> None:
-        super().__init__("Someone was faster: this ticket is already %(status)s.", status=ticket.status)
+        super().__init__("Someone was faster: this ticket has moved on.")
+        self.ticket_id = ticket.id
         self.ticket_status = ticket.status
         self.by = ticket.moved_by
         self.at = ticket.moved_at

@@ -10,7 +10,7 @@ from flask import Blueprint, render_template, request
 from redis import RedisError
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict
+from app.errors import Conflict, InvalidInput
 from app.httpkit.auth import current_staff, role_required
 from app.httpkit.container import container
 from app.httpkit.htmx import answer, is_htmx, partial
@@ -21,7 +21,6 @@ from app.runs import admin, recovery
 from app.runs.admin_queries import AdminRun, one_run
 from app.runs.lifecycle import RunMoved
 from app.runs.models import RunStatus
-from app.staff import queries as staff_queries
 from app.staff.models import Role
 from app.tickets.lifecycle import TicketMoved
 from app.web import moved_words, run_words
@@ -65,17 +64,10 @@ def row(run_id: UUID) -> Response:
 @blueprint.post("/<uuid:run_id>/retry")
 @role_required(Role.ADMIN)
 def retry(run_id: UUID) -> Response:
-    """Make a new run in the place of one that failed, was stopped, or is stuck."""
-    staff_id = current_staff().id
+    """Make a new run in the place of one that failed, was stopped, or is stuck, if it is as the page showed it."""
+    staff_id, seen = current_staff().id, _seen(run_id)
     with container().transaction() as session:
-        service.regenerate(
-            session,
-            ticket_id=one_run(session, run_id).ticket_id,
-            staff_id=staff_id,
-            hint="",
-            plan=container().run_plan(by=staff_id),
-            run_id=run_id,
-        )
+        service.retry(session, staff_id=staff_id, plan=container().run_plan(by=staff_id), seen=seen)
     return _acted(run_id)
 
 
@@ -121,18 +113,15 @@ def run_moved(error: RunMoved) -> Response:
     """Say who was first, to what, and when; what the same person did a moment ago is done, not refused."""
     with container().sessions() as session:
         run = one_run(session, error.run_id)
-        people = (error.by, run.newer.by if run.newer else None)
-        names = staff_queries.names(session, [staff_id for staff_id in people if staff_id])
     if _is_done(run, error, current_staff().id):
         return _acted(run.id)
-    return answer(_row_partial(run.id, run_words.moved(error, run, names)), error.status)
+    return answer(_row_partial(run.id, moved_words.refused(error)), error.status)
 
 
 @blueprint.errorhandler(TicketMoved)
 def ticket_moved(error: TicketMoved) -> Response:
     """Say who has ended the ticket of the run, how, and when."""
-    words = moved_words.ticket_moved(error.ticket_status, moved_words.name_of(error.by), error.at)
-    return answer(_row_partial(_asked_run(), words), error.status)
+    return answer(_row_partial(_asked_run(), moved_words.refused(error)), error.status)
 
 
 @blueprint.errorhandler(Conflict)
@@ -144,6 +133,13 @@ def refused(error: Conflict) -> Response:
 def _asked_run() -> UUID:
     run_id: UUID = (request.view_args or {})["run_id"]
     return run_id
+
+
+def _seen(run_id: UUID) -> service.SeenRun:
+    fence = request.form.get("seen_fence", "")
+    if not (fence.isascii() and fence.isdigit() and len(fence) < 10):
+        raise InvalidInput("The form is not complete. Reload the page and try again.", field="seen_fence")
+    return service.SeenRun(run_id, request.form.get("seen_status", ""), int(fence))
 
 
 def _is_done(run: AdminRun, error: RunMoved, staff_id: UUID) -> bool:

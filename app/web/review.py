@@ -15,7 +15,7 @@ from app.ids import parse_id
 from app.review import service
 from app.review.contract import CHANGE_LABELS, Seen, SeenIsStale, TextBlocked
 from app.review.reply import REPLY_MAX
-from app.review.ticket_page import origin_after, ticket_id_of, ticket_page
+from app.review.ticket_page import ticket_id_of, ticket_page
 from app.runs.lifecycle import RunMoved
 from app.tickets.lifecycle import TicketMoved
 from app.web import moved_words, ticket_words
@@ -124,19 +124,10 @@ def text_blocked(error: TextBlocked) -> Response:
 
 
 @blueprint.errorhandler(RunMoved)
-def run_moved(error: RunMoved) -> Response:
-    """Say who was first, to what, and when; the text stays in the editor."""
-    with container().sessions() as session:
-        followed_by = origin_after(session, error.run_id)
-    words = moved_words.run_moved(error.run_status, moved_words.name_of(error.by), error.at, followed_by=followed_by)
-    return answer(_notice(words), error.status)
-
-
 @blueprint.errorhandler(TicketMoved)
-def ticket_moved(error: TicketMoved) -> Response:
-    """Say who has ended the ticket, how, and when; the text stays in the editor."""
-    words = moved_words.ticket_moved(error.ticket_status, moved_words.name_of(error.by), error.at)
-    return answer(_notice(words), error.status)
+def moved(error: RunMoved | TicketMoved) -> Response:
+    """Say who was first, to what, and when; the text stays in the editor."""
+    return answer(_notice(moved_words.refused(error)), error.status)
 
 
 @blueprint.errorhandler(SeenIsStale)

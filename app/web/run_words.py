@@ -9,14 +9,13 @@ from uuid import UUID
 from flask_babel import format_number, format_time
 
 from app.agent.ports import PLANNING
-from app.httpkit.language import clock, gettext
+from app.httpkit.language import gettext
 from app.ids import parse_id
 from app.msgids import msgid
 from app.runs.admin_lists import COUNTED_MOST, FAILED_FOR, OVERDUE, RunList
 from app.runs.admin_queries import AdminRun, EventRow, WorkerRow
 from app.runs.explain import Sentence
 from app.runs.leases import LEASE_S
-from app.runs.lifecycle import RunMoved
 from app.runs.models import EventType, RunOrigin, RunStatus
 from app.web.labels import SKILL, Mark
 from app.web.ticket_words import STEP_ERROR
@@ -247,20 +246,3 @@ def facts(row: EventRow, names: Mapping[UUID, str]) -> str:
         who = parse_id(str(value)) if name == "by" else None
         parts.append(names.get(who, str(value)) if who else f"{name}: {value}")
     return ", ".join(parts)
-
-
-def moved(error: RunMoved, run: AdminRun, names: Mapping[UUID, str]) -> str:
-    """Return who was faster, what has become of the run, and when."""
-    by, since = (run.newer.by, run.newer.at) if run.newer else (error.by, error.at)
-    facts = {
-        "who": names.get(by) if by else None,
-        "time": clock(since) if since else None,
-        "state": gettext(mark(run).word),
-    }
-    if run.newer and facts["who"]:
-        return gettext("%(who)s was faster: at %(time)s a new run took this one's place.", **facts)
-    if run.newer:
-        return gettext("Nothing was changed: at %(time)s a new run took this one's place.", **facts)
-    if facts["who"] and facts["time"]:
-        return gettext("%(who)s was faster: since %(time)s this run is “%(state)s”.", **facts)
-    return gettext("Nothing was changed: this run is “%(state)s” by now.", **facts)

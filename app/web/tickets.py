@@ -91,7 +91,7 @@ def move(number: int) -> Response:
                 seen=seen,
             )
     except TicketMoved as error:
-        refused = moved_words.ticket_moved(error.ticket_status, moved_words.name_of(error.by), error.at)
+        refused = moved_words.refused(error)
     except Conflict as error:
         refused = say(error)
     with container().transaction() as session:

@@ -1,5 +1,6 @@
 """Messages and the status of a ticket over the API."""
 
+import re
 from datetime import datetime
 
 import pytest
@@ -95,6 +96,7 @@ def test_a_move_that_can_not_be_says_who_was_first(api: Caller, container: Conta
         set_ticket_status(session, ticket_id=made.ticket_id, target=TicketStatus.SPAM, staff_id=staff_id)
     answer = api.post(f"/tickets/{made.number}/status", {"status": "closed"})
     problem = answer.get_json()
+    assert re.fullmatch(r"lead在\d\d:\d\d将这张工单标为垃圾信息。", problem["detail"])
     assert (answer.status_code, problem["status"], problem["type"]) == (409, 409, "urn:draftdesk:error:ticket_moved")
     assert (problem["moved"]["to"], problem["moved"]["by"]) == ("spam", "lead")
     assert datetime.fromisoformat(problem["moved"]["at"]).tzinfo is not None

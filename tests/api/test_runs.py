@@ -1,6 +1,7 @@
 """Runs over the API: shown, stopped, followed to their end; never approved."""
 
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
@@ -47,9 +48,11 @@ def test_cancel(api: Caller, container: Container) -> None:
     desk = make_desk(container, status=RunStatus.RUNNING)
     answer = api.post(f"/runs/{desk.run_id}/cancel")
     assert (answer.status_code, answer.get_json()["status"]) == (200, "cancelled")
-    again = api.post(f"/runs/{desk.run_id}/cancel")
-    assert (again.status_code, again.get_json()["type"]) == (409, "urn:draftdesk:error:run_moved")
-    assert again.get_json()["moved"]["to"] == "cancelled"
+    again = api.post(f"/runs/{desk.run_id}/cancel", Accept_Language="en")
+    problem = again.get_json()
+    assert (again.status_code, problem["type"]) == (409, "urn:draftdesk:error:run_moved")
+    assert (problem["moved"]["to"], problem["moved"]["by"]) == ("cancelled", "shop-backend")
+    assert re.fullmatch(r"shop-backend stopped this draft at \d\d:\d\d\.", problem["detail"])
     with container.transaction() as session:
         entry = session.scalars(select(AuditEntry)).one()
         assert (entry.action, entry.staff_id, entry.detail) == ("run_cancelled", None, {"token": "shop-backend"})

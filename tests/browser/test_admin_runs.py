@@ -52,10 +52,10 @@ def test_who_was_faster_is_said_in_the_row_until_it_is_closed(offline: Stack, si
         service.cancel_run(session, ticket_id=desk.ticket_id, run_id=desk.run_id, staff_id=other)
     confirm(page)
     notice = page.locator(f"#notice-{desk.run_id}")
-    expect(notice).to_contain_text("抢先了一步")
+    expect(notice).to_contain_text("停止了这份草稿")
     for _ in range(2):
         page.wait_for_event("response", lambda answer: "/admin/runs/board" in answer.url)
-    expect(notice).to_contain_text("抢先了一步")
+    expect(notice).to_contain_text("停止了这份草稿")
     notice.get_by_role("button").click()
     expect(notice).to_have_count(0)
 

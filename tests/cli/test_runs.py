@@ -1,5 +1,7 @@
 """`flask runs`: the schedule's looks by hand, a retry by the server's operator, and a run's story."""
 
+import re
+
 import pytest
 from flask import Flask
 from rq import Queue
@@ -8,12 +10,14 @@ from sqlalchemy import func, select, update
 from app.bootstrap import Container
 from app.ids import new_id
 from app.live.job_queue import RUNS
+from app.review.ticket_state import set_ticket_status
 from app.runs.lifecycle import latest_run
 from app.runs.models import EventType, Run, RunStatus
 from app.runs.recovery import UNCLAIMED_AFTER
 from app.staff.models import AuditEntry
+from app.tickets.models import TicketStatus
 from tests.cli.test_commands import flask
-from tests.factories import MadeTicket, make_ticket
+from tests.factories import MadeTicket, make_staff, make_ticket
 from tests.runs.looking import events_of, run_of
 
 
@@ -75,7 +79,19 @@ def test_a_retry_makes_a_run_that_goes_on_from_the_old_one_and_names_the_command
 
     again = flask(app, "runs", "retry", str(made.run_id))
     assert again.exit_code == 1
+    words = r"Error: flask runs retry started over at \d{4}-\d\d-\d\d [\d:]{8} UTC, so this draft is out of date\."
+    assert re.fullmatch(words, again.output.strip())
     assert newest(container, made).id == run.id
+
+
+def test_a_retry_of_a_ticket_that_is_done_says_who_ended_it_and_when(app: Flask, container: Container) -> None:
+    made = make_ticket(container, run_status=RunStatus.FAILED)
+    with container.transaction() as session:
+        target, staff_id = TicketStatus.SPAM, make_staff(container, "ann")
+        set_ticket_status(session, ticket_id=made.ticket_id, target=target, staff_id=staff_id)
+    refused = flask(app, "runs", "retry", str(made.run_id))
+    assert refused.exit_code == 1
+    assert re.fullmatch(r"Error: ann marked this ticket as spam at [-\d]+ [\d:]+ UTC\.", refused.output.strip())
 
 
 def test_a_retry_of_an_active_run_takes_its_place_and_its_event_names_the_command(

@@ -1,5 +1,7 @@
 """Runs in the states that the operations page shows, and the clicks on it."""
 
+import json
+import re
 from datetime import timedelta
 from uuid import UUID
 
@@ -53,6 +55,20 @@ def listed(container: Container, shown: RunList) -> list[UUID]:
 def act(client: FlaskClient, run_id: UUID, action: str, status: int = 200, **fields: object) -> str:
     """Click on a button of a run's row; returns the answer."""
     return text_of(send(client, f"/admin/runs/{run_id}/{action}", htmx=True, **fields), status)
+
+
+def retry(client: FlaskClient, run_id: UUID, status: int = 200, *, seen: dict[str, str] | None = None) -> str:
+    """Click on a run's button for another one, on a page that showed it as `seen`, or that was read just now."""
+    return act(client, run_id, "retry", status, **(seen or seen_now(client, run_id)))
+
+
+def seen_now(client: FlaskClient, run_id: UUID) -> dict[str, str]:
+    """Return what the button that retries sends of what the page shows."""
+    row = text_of(client.get(f"/admin/runs/{run_id}/row"))
+    found = re.search(r"hx-vals='({[^']+})'", row)
+    assert found, row
+    seen: dict[str, str] = json.loads(found.group(1))
+    return seen
 
 
 def sweep(client: FlaskClient) -> str:

@@ -16,7 +16,7 @@ from app.staff.models import Role
 from tests.conftest import Login
 from tests.factories import make_ticket
 from tests.runs.looking import events_of, run_of, ticket_of
-from tests.web.admin_runs import act, ago, failed, listed, running, shape, sweep
+from tests.web.admin_runs import act, ago, failed, listed, retry, running, seen_now, shape, sweep
 from tests.web.pages import ENGLISH, HTMX, send, text_of
 
 S = RunStatus
@@ -29,8 +29,9 @@ def admin(login: Login) -> FlaskClient:
 
 def test_a_failed_run_is_retried_once_however_often_one_clicks(admin: FlaskClient, container: Container) -> None:
     made = failed(container, deaths=1)
-    first = act(admin, made.run_id, "retry")
-    again = act(admin, made.run_id, "retry")
+    seen = seen_now(admin, made.run_id)
+    first = retry(admin, made.run_id, seen=seen)
+    again = retry(admin, made.run_id, seen=seen)
     for body in (first, again):
         assert f'hx-target="#run-{made.run_id}"' in body
         assert "已有另一次运行接替" in body
@@ -45,9 +46,10 @@ def test_a_run_that_another_retried_says_by_whom_and_when(
     login: Login, admin: FlaskClient, container: Container
 ) -> None:
     made = failed(container)
-    act(login("ann", Role.ADMIN), made.run_id, "retry")
-    refused = act(admin, made.run_id, "retry", 409)
-    assert re.search(r"ann抢先了一步：\d\d:\d\d已有新的运行取代它", refused)
+    seen = seen_now(admin, made.run_id)
+    retry(login("ann", Role.ADMIN), made.run_id)
+    refused = retry(admin, made.run_id, 409, seen=seen)
+    assert re.search(r"ann在\d\d:\d\d重新开始了，这份草稿已经过期", refused)
     assert f'hx-target="#run-{made.run_id}"' in refused
     assert len(listed(container, RunList.QUEUED)) == 1
 
@@ -60,7 +62,7 @@ def test_a_run_is_stopped_once_and_shows_it(login: Login, admin: FlaskClient, co
         assert 'data-status="cancelled"' in body
     assert [event.type for event in events_of(container, made.thread_id)].count(EventType.RUN_CANCELLED) == 1
     refused = act(login("ann", Role.ADMIN), made.run_id, "stop", 409)
-    assert re.search(r"root抢先了一步：这次运行自\d\d:\d\d起为“已停止”", refused)
+    assert re.search(r"root在\d\d:\d\d停止了这份草稿", refused)
 
 
 def test_a_run_is_taken_out_once_and_goes_to_a_person(login: Login, admin: FlaskClient, container: Container) -> None:
@@ -71,29 +73,57 @@ def test_a_run_is_taken_out_once_and_goes_to_a_person(login: Login, admin: Flask
     assert listed(container, RunList.SET_ASIDE) == [made.run_id]
     assert ticket_of(container, made.ticket_id).escalated_at is not None
     refused = act(login("ann", Role.ADMIN), made.run_id, "take-out", 409)
-    assert re.search(r"root抢先了一步：这次运行自\d\d:\d\d起为“已搁置”", refused)
+    assert re.search(r"root在\d\d:\d\d搁置了这份草稿", refused)
     assert 'role="alert"' in refused
 
 
 def test_what_ended_by_itself_is_refused_with_what_it_is(admin: FlaskClient, container: Container) -> None:
     made = make_ticket(container, run_status=S.COMPLETED)
     for action in ("stop", "take-out"):
-        assert "这次运行现在为“已完成”" in act(admin, made.run_id, action, 409)
+        assert re.search(r"这张工单的回复已在\d\d:\d\d获得批准", act(admin, made.run_id, action, 409))
+
+
+def test_a_run_is_not_retried_that_has_moved_since_the_page_showed_it(
+    login: Login, admin: FlaskClient, container: Container
+) -> None:
+    made = running(container, lease_s=-3)
+    stuck = seen_now(admin, made.run_id)
+
+    shape(container, made.run_id, lease_until=ago(seconds=-8))
+    assert re.search(r"自\d\d:\d\d起正在起草", retry(admin, made.run_id, 409, seen=stuck)), "its worker is back"
+    shape(container, made.run_id, lease_until=ago(seconds=3), fence=2)
+    assert "正在起草" in retry(admin, made.run_id, 409, seen=stuck), "another worker had it meanwhile"
+    act(login("ann", Role.ADMIN), made.run_id, "stop")
+    assert re.search(r"ann在\d\d:\d\d停止了这份草稿", retry(admin, made.run_id, 409, seen=stuck))
+    assert run_of(container, made.run_id).status == S.CANCELLED
+    assert listed(container, RunList.QUEUED) == []
+
+    retry(admin, made.run_id)
+    assert len(listed(container, RunList.QUEUED)) == 1
+
+
+def test_a_retry_that_does_not_say_what_was_seen_is_refused(admin: FlaskClient, container: Container) -> None:
+    made = failed(container)
+    act(admin, made.run_id, "retry", 422)
+    act(admin, made.run_id, "retry", 422, seen_status="failed", seen_fence="x")
+    assert listed(container, RunList.QUEUED) == []
 
 
 def test_a_run_whose_ticket_is_done_is_not_retried(login: Login, admin: FlaskClient, container: Container) -> None:
     made = failed(container)
+    shown = seen_now(admin, made.run_id)
     seen = {"seen_status": "pending", "seen_message": ticket_of(container, made.ticket_id).last_customer_message_id}
     text_of(send(login("ann"), f"/tickets/{made.number}/status", htmx=True, status="closed", **seen))
-    refused = act(admin, made.run_id, "retry", 409)
+    refused = retry(admin, made.run_id, 409, seen=shown)
     assert re.search(r"ann.*关闭", refused)
     assert f'hx-target="#run-{made.run_id}"' in refused
     assert listed(container, RunList.QUEUED) == []
 
 
 def test_a_run_that_does_not_exist_is_not_found(admin: FlaskClient) -> None:
-    for action in ("retry", "stop", "take-out"):
+    for action in ("stop", "take-out"):
         act(admin, new_id(), action, 404)
+    retry(admin, new_id(), 404, seen={"seen_status": "failed", "seen_fence": "0"})
     text_of(admin.get(f"/admin/runs/{new_id()}"), 404)
     text_of(admin.get("/admin/runs/nonsense"), 404)
 

@@ -22,7 +22,7 @@ from app.web import run_words
 from tests.conftest import Login
 from tests.factories import make_ticket
 from tests.runs.looking import events_of, run_of
-from tests.web.admin_runs import act, ago, failed, listed, running, shape
+from tests.web.admin_runs import ago, failed, listed, retry, running, shape
 from tests.web.pages import ENGLISH, HTMX, send, text_of
 from tests.web.test_inbox import counted, rows_read
 
@@ -91,7 +91,7 @@ def test_what_is_dealt_with_is_not_set_aside_any_more(admin: FlaskClient, contai
     with container.transaction() as session:
         closed = update(Ticket).where(Ticket.id == done.ticket_id).values(status=TicketStatus.CLOSED)
         session.execute(closed)
-    act(admin, again.run_id, "retry")
+    retry(admin, again.run_id)
     assert listed(container, RunList.SET_ASIDE) == []
     assert listed(container, RunList.FAILED) == [again.run_id, done.run_id]
 
