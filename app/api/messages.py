@@ -31,6 +31,7 @@ def create(ref: str) -> Response:
             body=body,
             plan=parts.run_plan(),
             window=parts.message_window,
+            token=holder().name,
         )
     shape = ReceivedMessageShape.of(addressed, received)
     return json_answer(shape, 201 if received.created else 200)

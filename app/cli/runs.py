@@ -15,6 +15,7 @@ from app.runs import recovery
 from app.runs.explain import Sentence, explain
 from app.runs.lifecycle import RunMoved
 from app.runs.queries import run_row
+from app.staff import audit
 from app.tickets.lifecycle import TicketMoved
 
 runs = PlainGroup("runs", help="Runs of the agent.")
@@ -26,6 +27,8 @@ def sweep() -> None:
     parts = container()
     ended = _all(lambda: recovery.sweep(parts.transaction, parts.stale_policy, parts.run_plan()))
     retried = _all(lambda: recovery.retry_due(parts.transaction, parts.run_plan()))
+    with parts.transaction() as session:
+        audit.record(session, "runs_swept", staff_id=None, command="flask runs sweep", ended=ended, retried=retried)
     click.echo(f"Ended because their worker had died: {ended}. Retried because they were due: {retried}.")
     try:
         started = _all(lambda: recovery.enqueue_unclaimed(parts.transaction, parts.queue))

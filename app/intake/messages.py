@@ -6,6 +6,7 @@ begun takes the new message along. What was approved but has not begun to leave 
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
@@ -69,10 +70,12 @@ def receive_message(
     plan: RunPlan,
     window: MessageWindow,
     staff_id: UUID | None = None,
+    token: str | None = None,
 ) -> ReceivedMessage:
     """Take in what the customer wrote on a ticket; the same source, key and body again return what is there.
 
-    `source` names the sender's key space, `staff_id` is who wrote it down, if a person did.
+    `source` names the sender's key space. `staff_id` is who wrote it down, if a person did; a system sends it by its
+    `token` (the name of it).
     Raises InvalidFields, KeyReused, NotFound.
     """
     text = message_text(body)
@@ -81,8 +84,9 @@ def receive_message(
         known = known_key(session, source=source, key=key, digest=digest)
         return _received(session, known.message_id or message_id, addressed=ticket_id, created=False)
     thread, ticket, is_over = _lock_newest(session, ticket_id, window)
+    by = _teller(staff_id, token)
     if is_over:
-        _follow_up(session, thread, ticket, message_id, text, plan, staff_id)
+        _follow_up(session, thread, ticket, message_id, text, plan, staff_id, by)
     else:
         add_message(
             session,
@@ -92,10 +96,16 @@ def receive_message(
             message_id=message_id,
             staff_id=staff_id,
         )
-        _take_in(session, thread, ticket, message_id, plan, window, staff_id)
-    if staff_id is not None:
-        audit.record(session, "message_recorded", staff_id=staff_id, ticket_id=ticket.id, message=str(message_id))
+        _take_in(session, thread, ticket, message_id, plan, window, by)
+    if by:
+        told = str(message_id)
+        audit.record(session, "message_recorded", staff_id=staff_id, ticket_id=ticket.id, message=told, token=token)
     return _received(session, message_id, addressed=ticket_id, created=True)
+
+
+def _teller(staff_id: UUID | None, token: str | None) -> dict[str, str]:
+    """Return who told us what the customer wrote, as events name them."""
+    return {"by": str(staff_id)} if staff_id else {"token": token} if token else {}
 
 
 def _digest(ticket_id: UUID, text: str) -> str:
@@ -151,7 +161,14 @@ def _closed_for_good(session: Session, ticket: Ticket, window: MessageWindow) ->
 
 
 def _follow_up(
-    session: Session, thread: Thread, closed: Ticket, message_id: UUID, text: str, plan: RunPlan, staff_id: UUID | None
+    session: Session,
+    thread: Thread,
+    closed: Ticket,
+    message_id: UUID,
+    text: str,
+    plan: RunPlan,
+    staff_id: UUID | None,
+    by: Mapping[str, str],
 ) -> None:
     """Open the ticket that goes on from a closed one, of the same customer, and start its run."""
     ticket = Ticket(
@@ -161,7 +178,7 @@ def _follow_up(
         subject=closed.subject,
         follow_up_of=closed.id,
     )
-    facts = {"message": str(message_id), "follow_up": str(ticket.id)}
+    facts = {"message": str(message_id), "follow_up": str(ticket.id), **by}
     new_thread = open_ticket(session, ticket, message_id=message_id, body=text, staff_id=staff_id)
     append_events(session, thread, [NewEvent(EventType.MESSAGE_RECEIVED, None, facts)])
     create_run(session, new_thread, ticket, replace(plan, origin=RunOrigin.MESSAGE))
@@ -174,13 +191,12 @@ def _take_in(
     message_id: UUID,
     plan: RunPlan,
     window: MessageWindow,
-    staff_id: UUID | None,
+    by: Mapping[str, str],
 ) -> None:
     """Let ticket, reply and run follow from a new message; spam stays spam, and nothing works on it."""
     ticket.last_customer_message_id = message_id
     ticket.last_customer_message_at = func.now()
     ticket.version += 1
-    by = {"by": str(staff_id)} if staff_id else {}
     append_events(session, thread, [NewEvent(EventType.MESSAGE_RECEIVED, None, {"message": str(message_id), **by})])
     if ticket.status == TicketStatus.SPAM:
         return

@@ -21,6 +21,7 @@ from app.runs import admin, recovery
 from app.runs.admin_queries import AdminRun, one_run
 from app.runs.lifecycle import RunMoved
 from app.runs.models import RunStatus
+from app.staff import audit
 from app.staff.models import Role
 from app.tickets.lifecycle import TicketMoved
 from app.web import moved_words, run_words
@@ -100,6 +101,8 @@ def sweep_now() -> Response:
         "ended": recovery.sweep(parts.transaction, parts.stale_policy, parts.run_plan()),
         "retried": recovery.retry_due(parts.transaction, parts.run_plan()),
     }
+    with parts.transaction() as session:
+        audit.record(session, "runs_swept", staff_id=current_staff().id, run_id=None, ticket_id=None, **done)
     try:
         started = recovery.enqueue_unclaimed(parts.transaction, parts.queue)
     except RedisError:

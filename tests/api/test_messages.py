@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from app.bootstrap import Container
 from app.review.ticket_state import set_ticket_status
-from app.runs.models import Run
+from app.runs.models import Event, EventType, Run
 from app.staff.models import AuditEntry
 from app.tickets.models import TicketStatus
 from tests.api.caller import Caller
@@ -40,6 +40,24 @@ def test_a_message_by_number_or_id_once_a_key(api: Caller, container: Container)
     assert write(api, made.number, content="别的")[1]["type"] == "urn:draftdesk:error:key_reused"
     said = api.get(f"/tickets/{made.number}").get_json()["messages"]
     assert [(message["number"], message["body"]) for message in said][1:] == [(2, "还没到账")]
+
+
+@pytest.mark.parametrize("closed_for_good", [False, True])
+def test_the_token_that_brought_a_message_is_on_record(
+    api: Caller, container: Container, closed_for_good: bool
+) -> None:
+    made = make_ticket(container)
+    if closed_for_good:
+        end_run(container, made.run_id)
+        set_status(container, made.ticket_id, TicketStatus.CLOSED, days_ago=30)
+    _, answer = write(api, made.number)
+    write(api, made.number)
+    with container.transaction() as session:
+        entry = session.scalars(select(AuditEntry)).one()
+        detail = {"message": answer["id"], "token": "shop-backend"}
+        assert (entry.action, entry.staff_id, entry.detail) == ("message_recorded", None, detail)
+        payload = session.scalars(select(Event.payload).where(Event.type == EventType.MESSAGE_RECEIVED)).one()
+        assert (payload["message"], payload["token"]) == (answer["id"], "shop-backend")
 
 
 def test_a_run_of_the_window_waits(api: Caller, container: Container) -> None:

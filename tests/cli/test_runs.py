@@ -54,6 +54,10 @@ def test_a_sweep_does_all_that_is_to_be_done(app: Flask, container: Container) -
             "Put into the queue again: 1.",
         ],
     )
+    with container.transaction() as session:
+        entry = session.scalars(select(AuditEntry)).one()
+        swept = {"command": "flask runs sweep", "ended": 1, "retried": 1}
+        assert (entry.action, entry.staff_id, entry.detail) == ("runs_swept", None, swept)
     assert run_of(container, dead.run_id).status == RunStatus.FAILED
     retried = newest(container, due)
     assert retried.retry_from == due.run_id

@@ -244,7 +244,7 @@ def test_what_a_person_wrote_down_is_told_of(container: Container, made: MadeTic
         assert (entry.action, entry.staff_id, entry.detail) == (
             "message_recorded",
             staff_id,
-            {"message": str(received.message_id)},
+            {"message": str(received.message_id), "token": None},
         )
 
 

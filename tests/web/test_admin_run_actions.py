@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import select
 
 from app.bootstrap import Container, build_container
 from app.httpkit.container import EXTENSION
@@ -12,9 +13,9 @@ from app.ids import new_id
 from app.runs.admin_lists import RunList
 from app.runs.models import EventType, RunOrigin, RunStatus
 from app.settings import Settings
-from app.staff.models import Role
+from app.staff.models import AuditEntry, Role
 from tests.conftest import Login
-from tests.factories import make_ticket
+from tests.factories import make_staff, make_ticket
 from tests.runs.looking import events_of, run_of, ticket_of
 from tests.web.admin_runs import act, ago, failed, listed, retry, running, seen_now, shape, sweep
 from tests.web.pages import ENGLISH, HTMX, send, text_of
@@ -151,6 +152,11 @@ def test_a_sweep_does_what_the_schedule_does(admin: FlaskClient, container: Cont
     assert run_of(container, lost.run_id).error_code == "worker_lost"
     assert container.redis.llen("rq:queue:runs") == 1
     assert "已结束：0，已重试：0，已启动：0" in sweep(admin)
+    with container.transaction() as session:
+        swept = session.scalars(select(AuditEntry).where(AuditEntry.action == "runs_swept").order_by(AuditEntry.id))
+        assert [(entry.staff_id, entry.detail) for entry in swept] == [
+            (make_staff(container, "root"), {"ended": ended, "retried": 0}) for ended in (1, 0)
+        ]
 
 
 def test_a_row_opens_for_htmx_and_has_a_page_of_its_own(admin: FlaskClient, container: Container) -> None:
