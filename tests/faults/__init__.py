@@ -5,6 +5,7 @@ How it works, from the outside in:
 `fleet`       starts one PostgreSQL for this package and several arenas, and hands schedules out to them
 `cases`       what the written schedules have in common; the tests of this package look at how each came out
 `arena`       a process with a database and a Valkey of its own; performs one schedule after another, reports on each
+`warm`        statements that an arena compiles once for all processes that are forked from it
 `script`      what a schedule is: actions of people, faults, and points at which a process meets its end; plain data
 `draw`        makes a schedule from a seed: the same seed, the same schedule
 `play`        performs a schedule, then ends all faults and waits, with a bound, until nothing moves any more

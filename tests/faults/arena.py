@@ -23,6 +23,7 @@ from tests.faults.records import people_are_on_record
 from tests.faults.script import Report, Schedule
 from tests.faults.servers import Servers
 from tests.faults.story import Story
+from tests.faults.warm import warm_up
 
 LOG_CHARS = 12_000
 
@@ -34,6 +35,11 @@ class Arena:
         self._folder = folder
         self._model_url = model_url
         self._servers = Servers(folder, postgres_folder, database_url)
+        settings = Settings(_env_file=None, demo=True, database_url=database_url, redis_url=self._servers.redis_url)
+        self._parts = build_container(settings)
+        make_staff(self._parts)
+        warm_up(self._parts)
+        self._let_go()
 
     def close(self) -> None:
         """Stop the servers."""
@@ -44,11 +50,12 @@ class Arena:
         started = monotonic()
         servers = self._servers
         servers.empty()
-        self._make_staff()
+        make_staff(self._parts)
+        self._let_go()
         deadlocks = servers.deadlocks()
         log_path, channel_path = self._folder / "processes.log", self._folder / "channel.log"
         log, channel = _empty_file(log_path), _empty_file(channel_path)
-        crew = Crew(schedule, self._environment(schedule), log, channel)
+        crew = Crew(schedule, self._environment(schedule), self._parts.engine, log, channel)
         play = Play(schedule, servers, crew)
         try:
             play.perform()
@@ -92,13 +99,10 @@ class Arena:
             known = invariants.runs_fail_for_a_known_reason(story, database_went_away=lost)
             yield from _named("runs_fail_for_a_known_reason", known)
 
-    def _make_staff(self) -> None:
-        servers = self._servers
-        settings = Settings(_env_file=None, demo=True, database_url=servers.database_url, redis_url=servers.redis_url)
-        container = build_container(settings)
-        make_staff(container)
-        container.engine.dispose()
-        container.redis.close()
+    def _let_go(self) -> None:
+        """Close the arena's own connections, which no fork may share."""
+        self._parts.engine.dispose()
+        self._parts.redis.connection_pool.disconnect()
 
     def _environment(self, schedule: Schedule) -> dict[str, str]:
         return {

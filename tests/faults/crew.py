@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from sqlalchemy import Engine
+
 from app.clock import monotonic
 from tests.faults import roles, scale
 from tests.faults.script import Point, Schedule
@@ -69,9 +71,10 @@ class Actor:
 class Crew:
     """All processes of one schedule."""
 
-    def __init__(self, schedule: Schedule, environment: dict[str, str], log: int, channel: int) -> None:
+    def __init__(self, schedule: Schedule, environment: dict[str, str], engine: Engine, log: int, channel: int) -> None:
         self._schedule = schedule
         self._environment = environment
+        self._engine = engine
         self._log = log
         self._channel = channel
         self._started = {"worker": 0, "web": 0, "sweeper": 0}
@@ -184,6 +187,7 @@ class Crew:
             post = roles.Post(
                 role,
                 self._environment,
+                self._engine,
                 points,
                 schedule.agent,
                 schedule.channel_repeats,

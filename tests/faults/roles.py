@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from sqlalchemy import Engine
+
 import jobs.process
 import jobs.schedule
 import jobs.worker
@@ -23,6 +25,7 @@ from tests.faults.mutants import put_in
 from tests.faults.points import Points, watch_channel, watch_ledger, watch_transactions
 from tests.faults.ports import build_agent
 from tests.faults.script import Agent, Point
+from tests.faults.warm import share
 
 UNCLAIMED = "start runs that nobody claimed"
 READY = b'{"ready": true}\n'
@@ -35,6 +38,7 @@ class Post:
 
     role: str
     environment: dict[str, str]
+    engine: Engine
     points: tuple[Point, ...]
     agent: Agent
     channel_repeats: bool
@@ -56,6 +60,7 @@ def run(post: Post) -> None:
     os.environ.update(post.environment)  # noqa: TID251 - how a process is told its settings
     os.environ["PGAPPNAME"] = f"{post.role}:{os.getpid()}"  # noqa: TID251 - libpq's; the witness knows us by it
     configure_logging()
+    share(post.engine)
     scale.scale_times()
     put_in(post.mutant)
     _ROLES[post.role](post)
