@@ -11,9 +11,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from app.delivery.payload import Payload
-from app.delivery.queries import is_leaving
+from app.delivery.queries import is_leaving, leaving_run
 from app.delivery.service import hold_reply
-from app.errors import Conflict, InvalidInput, NotFound
+from app.errors import InvalidInput, NotFound
 from app.review.contract import Seen, check_unchanged, seen_now, sources_in_use, stored_draft
 from app.review.models import ApprovalKey
 from app.review.reply import NOTE_MAX, REPLY_MAX, SentReply, check_rules, keep_reply, reply_text
@@ -28,12 +28,6 @@ from app.tickets.models import DONE, Customer, Thread, Ticket
 from app.tickets.text import has_controls, normal_form
 
 KEY_MAX = 200
-
-
-class TicketIsDone(Conflict):
-    """A reply to the ticket is on its way out: there is nothing to draft."""
-
-    code = "ticket_is_done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +92,7 @@ def regenerate(
 
     The same command retries a failed or cancelled run. `hint` may be empty. `run_id` is the run that the person saw:
     a newer one is left alone. The operator of the server does it by a `command` (the name of it), and is no member of
-    staff. Raises InvalidInput, RunMoved, TicketMoved, TicketIsDone, NotFound.
+    staff. Raises InvalidInput, RunMoved, TicketMoved, NotFound.
     """
     wish = reply_text(hint, field="hint", most=NOTE_MAX) if hint.strip() else None
     thread = lock_thread(session, ticket_id)
@@ -117,7 +111,7 @@ def retry(session: Session, *, staff_id: UUID, plan: RunPlan, seen: SeenRun) -> 
     """Make a run in the place of one that ended without a draft or is stuck, and return its id.
 
     One that has moved since the operator saw it, or that a worker has after all, is left alone.
-    Raises RunMoved, TicketMoved, TicketIsDone, NotFound.
+    Raises RunMoved, TicketMoved, NotFound.
     """
     ticket_id = one_run(session, seen.id).ticket_id
     thread = lock_thread(session, ticket_id)
@@ -249,12 +243,12 @@ def _moved(run: Run) -> RunMoved:
 
 
 def _open_ticket(session: Session, ticket_id: UUID) -> Ticket:
-    """Return the ticket if there is still something to answer. Raises TicketMoved, TicketIsDone."""
+    """Return the ticket if something is still to be answered. Raises TicketMoved; RunMoved while a reply is leaving."""
     ticket = session.get_one(Ticket, ticket_id, populate_existing=True)
     if ticket.status in DONE:
         raise TicketMoved(ticket)
     if is_leaving(session, ticket_id):
-        raise TicketIsDone("A reply to this ticket is on its way out.")
+        raise _moved(leaving_run(session, ticket_id))
     return ticket
 
 

@@ -115,7 +115,7 @@ def sweep_now() -> Response:
 def run_moved(error: RunMoved) -> Response:
     """Say who was first, to what, and when; what the same person did a moment ago is done, not refused."""
     with container().sessions() as session:
-        run = one_run(session, error.run_id)
+        run = one_run(session, _asked_run())
     if _is_done(run, error, current_staff().id):
         return _acted(run.id)
     return answer(_row_partial(run.id, moved_words.refused(error)), error.status)

@@ -14,7 +14,6 @@ from app.ids import new_id
 from app.live.job_queue import RUNS
 from app.live.publisher import stop_channel
 from app.review import service
-from app.review.service import TicketIsDone
 from app.runs.lifecycle import RunMoved
 from app.runs.models import ACTIVE, Event, Run, RunStatus
 from app.staff.models import AuditEntry
@@ -136,8 +135,10 @@ def test_nothing_starts_while_a_reply_is_on_its_way(container: Container) -> Non
     desk = make_desk(container)
     approve(container, desk)
     for start in (regenerate, start_manual):
-        with pytest.raises(TicketIsDone):
+        with pytest.raises(RunMoved) as refused:
             start(container, desk)
+        assert (refused.value.run_id, refused.value.run_status) == (desk.run_id, "completed")
+        assert refused.value.by == desk.staff_id
 
 
 def test_nothing_starts_on_a_ticket_that_is_done(container: Container) -> None:
