@@ -24,7 +24,7 @@ from app.db.session import LOCK_LIMIT_S
 from app.db.signals import EventFact
 from app.ids import new_id
 from app.live.background import BackgroundPublisher
-from app.runs.lifecycle import FINAL, MOVES, sources
+from app.runs.lifecycle import FINAL, FREES_TICKET, MOVES, TICKET_FREED, sources
 from app.runs.models import EventType, RunStatus
 from app.runs.statements import CLAIM, END_RUN, END_STEP, LANDED, SAVE_CALLS, START_STEP
 
@@ -123,6 +123,7 @@ class Move:
             "status": self.status,
             "moves": not stays,
             "final": self.status in FINAL,
+            "frees": self.status in FREES_TICKET,
             "reason": self.reason,
             **(self.failure.params if self.failure else NO_FAILURE),
         }
@@ -230,6 +231,8 @@ class Ledger:
         if row is None:
             raise RunLost
         paid.rows.clear()
+        if row.get("freed"):
+            events = [*events[:-1], Happened(events[-1].type, {**events[-1].payload, **TICKET_FREED})]
         if row["last_seq"] is not None:  # else nobody knows their numbers, and the sweep publishes them
             self._publish(claimed, row["last_seq"], events)
 

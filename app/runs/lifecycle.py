@@ -38,7 +38,7 @@ MOVES: Mapping[RunStatus, frozenset[RunStatus]] = {
 }
 FINAL = frozenset(status for status, targets in MOVES.items() if not targets)
 FREES_TICKET = frozenset({S.FAILED, S.CANCELLED})
-"""Ends after which nobody processes the ticket, so that it is pending again; a superseded run has a follower at once."""
+"""Ends after which nobody processes the ticket, so that it is pending again; a superseded run is followed at once."""
 TICKET_FREED: Final = {"ticket": TicketStatus.PENDING.value}
 """What the last event of such a run tells beside, if the ticket was being processed until then."""
 

@@ -14,6 +14,9 @@ claim names an owner of its own.
 A ticket that is escalated already keeps since when and why: a person may have said it, and what a later run found
 stands in its own event.
 
+A run that fails leaves its ticket to whoever takes it on: the ticket is pending again (`p`), and the run's last event
+says so.
+
 What a run is to answer are the customer's messages after the last one that a sent reply knew of; a message that crossed
 with the reply, and so has the lower number, is among them. Where there is none, it is all of them.
 """
@@ -45,6 +48,11 @@ _EVENTS = """
     SELECT t.id, t.last_seq - cardinality(%(types)s::text[]) + new.place, g.id, new.type, new.payload::jsonb
       FROM g, t, unnest(%(types)s::text[], %(payloads)s::text[]) WITH ORDINALITY AS new (type, payload, place)
   )"""
+_END_EVENTS = _EVENTS.replace(
+    "new.payload::jsonb",
+    """CASE WHEN new.place = cardinality(%(types)s::text[]) AND EXISTS (SELECT FROM p WHERE p.freed)
+                THEN new.payload::jsonb || '{"ticket": "pending"}' ELSE new.payload::jsonb END""",
+)
 _NEW = """
   n AS (
     SELECT coalesce(sum(call.tokens_in), 0) AS tokens_in, coalesce(sum(call.tokens_out), 0) AS tokens_out,
@@ -58,6 +66,11 @@ _FAILED = """error_code = %(fail_code)s::text, error_message = %(fail_message)s:
            error_detail = %(fail_detail)s::jsonb, ended_at = CASE WHEN %(final)s THEN now() END"""
 _ESCALATED = """escalated_at = coalesce(escalated_at, CASE WHEN %(reason)s::text IS NOT NULL THEN now() END),
            escalation_reason = CASE WHEN escalated_at IS NULL THEN %(reason)s::text ELSE escalation_reason END"""
+_IS_FREED = "%(frees)s AND tickets.status = 'processing'"
+_FREED = f"""status = CASE WHEN {_IS_FREED} THEN 'pending' ELSE tickets.status END,
+           moved_by = CASE WHEN {_IS_FREED} THEN NULL ELSE tickets.moved_by END,
+           moved_at = CASE WHEN {_IS_FREED} THEN now() ELSE tickets.moved_at END"""
+_WAS_FREED = "%(frees)s AND tickets.status = 'pending' AS freed"
 
 CLAIM = """
 WITH r AS (
@@ -187,11 +200,13 @@ WITH {_LOCK},{_NEW},
            category_set_by = CASE WHEN %(category)s IS NULL OR category_set_by = 'person' THEN category_set_by
                                   ELSE 'ai' END,
            confidence = coalesce(%(confidence)s::float8, confidence),
-           {_ESCALATED},
+           {_ESCALATED}, {_FREED},
            version = version + 1
-      FROM g WHERE tickets.id = g.ticket_id AND (%(priority)s::text IS NOT NULL OR %(reason)s::text IS NOT NULL)
-  ),{_NUMBERS},{_EVENTS},{_CALLS}
-SELECT t.last_seq FROM g, t
+      FROM g WHERE tickets.id = g.ticket_id
+                   AND (%(priority)s::text IS NOT NULL OR %(reason)s::text IS NOT NULL OR {_IS_FREED})
+    RETURNING {_WAS_FREED}
+  ),{_NUMBERS},{_END_EVENTS},{_CALLS}
+SELECT t.last_seq, EXISTS (SELECT FROM p WHERE p.freed) AS freed FROM g, t
 """  # noqa: S608 - built from constants; values are bound
 
 END_RUN = f"""
@@ -207,10 +222,11 @@ WITH {_LOCK},{_NEW},
       FROM g WHERE steps.run_id = g.id AND steps.ended_at IS NULL
   ),
   p AS (
-    UPDATE tickets SET {_ESCALATED}, version = version + 1
-      FROM g WHERE tickets.id = g.ticket_id AND %(reason)s::text IS NOT NULL
-  ),{_NUMBERS},{_EVENTS},{_CALLS}
-SELECT t.last_seq FROM g, t
+    UPDATE tickets SET {_ESCALATED}, {_FREED}, version = version + 1
+      FROM g WHERE tickets.id = g.ticket_id AND (%(reason)s::text IS NOT NULL OR {_IS_FREED})
+    RETURNING {_WAS_FREED}
+  ),{_NUMBERS},{_END_EVENTS},{_CALLS}
+SELECT t.last_seq, EXISTS (SELECT FROM p WHERE p.freed) AS freed FROM g, t
 """  # noqa: S608 - built from constants; values are bound
 
 SAVE_CALLS = f"""

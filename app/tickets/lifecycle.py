@@ -1,8 +1,8 @@
 """The one way to move a ticket.
 
 The allowed moves are data. A move is a compare-and-set under the thread's lock; what it finds in another state it
-leaves alone and raises TicketMoved, which says who moved the ticket, to what, and when. The one move outside this file,
-pending to processing, is the claim's own guarded statement in `app.runs.statements`.
+leaves alone and raises TicketMoved, which says who moved the ticket, to what, and when. The moves outside this file,
+pending to processing and back, are parts of a worker's guarded statements in `app.runs.statements`.
 """
 
 from collections.abc import Mapping

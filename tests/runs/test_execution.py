@@ -167,7 +167,7 @@ def test_system_errors_fail_the_run_in_plain_words(
     assert (run.status, run.error_code, run.error_message) == ("failed", code, message)
     assert run.ended_at is not None
     assert all(step.ended_at is not None for step in steps_of(container, made.run_id))
-    assert events_of(container, made.thread_id)[-1].payload == {"code": code}
+    assert events_of(container, made.thread_id)[-1].payload == {"code": code, "ticket": "pending"}
 
 
 def test_a_run_whose_planner_this_process_lacks_goes_by_rules_and_says_so(

@@ -76,7 +76,8 @@ def test_each_limit_has_its_name_and_is_retried_by_itself_once(
     due = auto_retries == 0
     assert (run.retry_at is not None) == due
     last = events_of(container, made.thread_id)[-1]
-    assert (last.type, last.payload) == ("run_failed", {"code": code, "retry": True} if due else {"code": code})
+    told = {"code": code, "ticket": "pending"}
+    assert (last.type, last.payload) == ("run_failed", told | {"retry": True} if due else told)
     assert run.ended_at is not None
     assert run.lease_until is None
     assert all(step.ended_at for step in steps_of(container, made.run_id))
@@ -135,5 +136,5 @@ def test_a_run_out_of_steps_fails_in_one_write_with_the_loop_that_it_was_in(
     assert run.error_detail == {"steps": 5, "loop": "no_such_skill → draft_reply → …"}
     assert (run.ended_at is not None, run.lease_until) == (True, None)
     assert [event.type for event in events_of(container, made.thread_id)][-2:] == ["step_failed", "run_failed"]
-    assert events_of(container, made.thread_id)[-1].payload == {"code": "step_limit"}
+    assert events_of(container, made.thread_id)[-1].payload == {"code": "step_limit", "ticket": "pending"}
     assert [row.step_number for row in checkpoints_of(container, made.run_id)] == [1, 2, 3, 4, 5]
