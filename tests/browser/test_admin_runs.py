@@ -11,7 +11,7 @@ from tests.browser.conftest import SignIn
 from tests.browser.stack import Stack
 from tests.factories import make_staff
 from tests.review.factories import make_desk
-from tests.web.admin_runs import failed
+from tests.web.admin_runs import failed, shape
 
 pytestmark = pytest.mark.browser
 
@@ -58,6 +58,20 @@ def test_who_was_faster_is_said_in_the_row_until_it_is_closed(offline: Stack, si
     expect(notice).to_contain_text("停止了这份草稿")
     notice.get_by_role("button").click()
     expect(notice).to_have_count(0)
+
+
+def test_a_run_is_retried_only_as_the_page_showed_it(offline: Stack, sign_in: SignIn) -> None:
+    made = failed(offline.container)
+    page = sign_in(offline, f"root-{new_id()}", Role.ADMIN).page
+    page.goto(f"{offline.url}/admin/runs?list=failed")
+    page.locator(f"#retry-{made.run_id}").click()
+    shape(offline.container, made.run_id, fence=1)
+    confirm(page)
+    expect(page.locator(f"#notice-{made.run_id}")).to_contain_text("起草失败")
+
+    page.locator(f"#retry-{made.run_id}").click()
+    confirm(page)
+    expect(page.locator(f"#newer-{made.run_id}")).to_contain_text("已有另一次运行接替")
 
 
 def test_a_lost_connection_is_said_once_and_heals(offline: Stack, sign_in: SignIn) -> None:
