@@ -56,6 +56,10 @@ _RETRIED: Mapping[str | None, str] = {
     "newer_message": msgid("A new run was made to begin afresh: the customer had written meanwhile."),
     None: msgid("It was to be retried by itself."),
 }
+_NOT_RETRIED = {
+    "ticket_done": msgid("It was not retried after all: its ticket was done by then."),
+    "newer_run": msgid("It was not retried after all: another run had taken over by then."),
+}
 _REPLACED = {
     "regenerated": msgid("%(by)s asked for another draft, so a new run took its place."),
     "manual": msgid("%(by)s began to write the reply without the AI, so that took its place."),
@@ -143,6 +147,9 @@ class _Story:
         else:
             yield msgid("Its worker was told to stop and handed it back for another one to go on with."), {}
 
+    def not_retried(self, facts: Mapping[str, Any]) -> Told:
+        yield _NOT_RETRIED[facts["reason"]], {}
+
     def step_started(self, facts: Mapping[str, Any]) -> Told:
         if "resumed" in facts:
             yield msgid("It went on after step %(step)s, which was finished."), {"step": facts["resumed"]["from_step"]}
@@ -195,6 +202,7 @@ _TOLD: Mapping[EventType, Callable[[_Story, Mapping[str, Any]], Told]] = {
     EventType.RUN_CREATED: _Story.created,
     EventType.RUN_STARTED: _Story.started,
     EventType.RUN_RETRYING: _Story.retrying,
+    EventType.RUN_NOT_RETRIED: _Story.not_retried,
     EventType.STEP_STARTED: _Story.step_started,
     EventType.STEP_COMPLETED: _Story.step_completed,
     EventType.STEP_FAILED: _Story.step_failed,

@@ -63,6 +63,7 @@ class EventType(StrEnum):
     RUN_CREATED = "run_created"
     RUN_STARTED = "run_started"
     RUN_RETRYING = "run_retrying"
+    RUN_NOT_RETRIED = "run_not_retried"
     STEP_STARTED = "step_started"
     STEP_COMPLETED = "step_completed"
     STEP_FAILED = "step_failed"

@@ -163,12 +163,14 @@ def _end(session: Session, thread: Thread, run: Run, policy: StalePolicy, plan: 
 
 
 def _take_retry(session: Session, thread: Thread, run: Run, plan: RunPlan) -> bool:
-    """Retry a run that is due for it, unless its ticket has moved on; it is due no more in either case."""
+    """Retry a run that is due for it, unless its ticket has moved on, as its event says; it is due no more."""
     run.retry_at = None
     ticket = session.get_one(Ticket, run.ticket_id)
     newest = latest_run(session, thread.id)
-    if ticket.status in DONE or (newest is not None and newest.id != run.id):
-        log.info("run=%s is not retried: its ticket has moved on", run.id)
+    followed = newest is not None and newest.id != run.id
+    if followed or ticket.status in DONE:
+        facts = {"reason": "newer_run" if followed else "ticket_done"}
+        append_events(session, thread, [NewEvent(EventType.RUN_NOT_RETRIED, run.id, facts)])
         return False
     _retry(session, thread, ticket, run, plan, RunOrigin.TIMED_OUT)
     return True

@@ -46,6 +46,7 @@ EVENT = {
     EventType.RUN_CREATED: msgid("Run made"),
     EventType.RUN_STARTED: msgid("Taken by a worker"),
     EventType.RUN_RETRYING: msgid("To be tried again"),
+    EventType.RUN_NOT_RETRIED: msgid("Not tried again"),
     EventType.STEP_STARTED: msgid("Step begun"),
     EventType.STEP_COMPLETED: msgid("Step done"),
     EventType.STEP_FAILED: msgid("Step failed"),

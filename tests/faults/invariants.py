@@ -24,8 +24,11 @@ FINAL_EVENT = {
     RunStatus.SUPERSEDED: "run_superseded",
 }
 MADE_BY_STEPS = ("classification", "search_result", "draft")
-AFTER_THE_END = {"run_completed": {"reply_sent", "reply_failed", "reply_recalled"}}
-"""What may still be said of a run that has ended: how its reply fared."""
+AFTER_THE_END = {
+    "run_completed": {"reply_sent", "reply_failed", "reply_recalled"},
+    "run_failed": {"run_not_retried"},
+}
+"""What may still be said of a run that has ended: how its reply fared, and that its retry was dropped."""
 BY_ITSELF = (RunOrigin.TIMED_OUT, RunOrigin.WORKER_LOST)
 WAITS = (RunStatus.WAITING_FOR_REVIEW, RunStatus.WAITING_FOR_ESCALATION)
 

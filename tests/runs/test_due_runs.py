@@ -13,6 +13,7 @@ from app.ids import new_id
 from app.live.job_queue import RUNS, URGENT
 from app.review.service import regenerate
 from app.runs.events import lock_thread
+from app.runs.explain import explain
 from app.runs.lifecycle import create_run
 from app.runs.models import EventType, Run, RunOrigin, RunStatus
 from app.runs.recovery import LOOK, UNCLAIMED_AFTER, enqueue_due, enqueue_unclaimed, retry_due
@@ -73,6 +74,12 @@ def test_a_retry_is_not_made_before_it_is_due(container: Container) -> None:
     assert run_of(container, made.run_id).retry_at is not None
 
 
+def dropped_for(container: Container, run: Run) -> list[str]:
+    """Why a retry was dropped, by each event that says so."""
+    events = [event for event in events_of(container, run.thread_id) if event.run_id == run.id]
+    return [event.payload["reason"] for event in events if event.type == EventType.RUN_NOT_RETRIED]
+
+
 @pytest.mark.parametrize("status", sorted(DONE))
 def test_a_ticket_that_is_done_needs_no_retry(container: Container, status: TicketStatus) -> None:
     made = timed_out(container)
@@ -81,6 +88,10 @@ def test_a_ticket_that_is_done_needs_no_retry(container: Container, status: Tick
     assert retry(container) == 0
     (run,) = runs_of(container, made)
     assert run.retry_at is None
+    assert dropped_for(container, run) == ["ticket_done"]
+    with container.transaction() as session:
+        told = [str(sentence) for sentence in explain(session, run.id)]
+    assert "It was not retried after all: its ticket was done by then." in told
 
 
 def test_a_run_that_somebody_has_retried_is_not_retried_again(container: Container) -> None:
@@ -91,6 +102,7 @@ def test_a_run_that_somebody_has_retried_is_not_retried_again(container: Contain
     assert retry(container) == 0
     old, _ = runs_of(container, made)
     assert old.retry_at is None
+    assert dropped_for(container, old) == ["newer_run"]
 
 
 def test_a_retry_waits_while_somebody_holds_the_thread(container: Container) -> None:
