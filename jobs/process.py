@@ -6,13 +6,16 @@ from app.bootstrap import Container, build_container
 from app.settings import Settings
 from jobs.runtime import RunRuntime
 
+CONNECTIONS = 6
+"""Beyond this, searches of the knowledge base wait for one another; all else that jobs read and write is short.
+The runs' own writes have a pool apart (`app.runs.ledger`)."""
 _runtimes: list[RunRuntime] = []
 
 
 @cache
 def container() -> Container:
     """Return the container of this process, built at the first call."""
-    return build_container(Settings())
+    return build_container(Settings(), pool_size=CONNECTIONS, overflow=0)
 
 
 def runtime() -> RunRuntime:

@@ -23,15 +23,16 @@ run that it has locked, which outlasts this and the renewal after it (`app.runs.
 OPTIONS = f"-c timezone=UTC -c lock_timeout={LOCK_LIMIT_S}s -c idle_in_transaction_session_timeout={IDLE_LIMIT_S}s"
 
 
-def make_engine(url: str, *, pool_size: int = 10) -> Engine:
+def make_engine(url: str, *, pool_size: int = 10, overflow: int = 10) -> Engine:
     """Return an engine on PostgreSQL in UTC that notices dead connections, and neither waits nor hangs for ever.
 
+    It keeps up to `pool_size` connections open, and opens up to `overflow` more while they are needed.
     Its errors name no parameters: errors are logged, and parameters are customers' words.
     """
     return create_engine(
         url,
         pool_size=pool_size,
-        max_overflow=10,
+        max_overflow=overflow,
         pool_pre_ping=True,
         hide_parameters=True,
         connect_args={"options": OPTIONS},

@@ -52,6 +52,9 @@ class Signals:
     stopped_runs: list[UUID] = field(default_factory=list)
     changed_docs: list[UUID] = field(default_factory=list)
 
+    def __bool__(self) -> bool:
+        return bool(self.events or self.jobs or self.stopped_runs or self.changed_docs)
+
 
 def signals(session: Session) -> Signals:
     """Return the signals of the session's transaction, to add to."""

@@ -7,7 +7,7 @@ from flask_wtf.csrf import CSRFError
 from psycopg.errors import LockNotAvailable
 from redis import RedisError
 from sqlalchemy.exc import OperationalError
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, InternalServerError
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.errors import AppError
@@ -106,6 +106,8 @@ def _http_error(error: HTTPException) -> BaseResponse:
     status = error.code or 500
     if status < 400:
         return error.get_response()
+    if isinstance(error, InternalServerError) and isinstance(error.original_exception, OperationalError | RedisError):
+        return _part_away(error.original_exception)  # raised while another error was put into words
     code, words = _WORDS.get(status, _WORDS[500 if status >= 500 else 400])
     response = error_answer(status, code, gettext(words))
     for name, value in error.get_headers():

@@ -213,7 +213,7 @@ def _let_a_run_answer(session: Session, thread: Thread, ticket: Ticket, plan: Ru
     if active is not None and active.status == RunStatus.CREATED:
         _join(session, active, ticket, window)
         return
-    new = replace(plan, origin=RunOrigin.MESSAGE, wait_s=window.wait_s)
+    new = replace(plan, origin=RunOrigin.MESSAGE, wait_s=min(window.wait_s, window.most_s))
     if active is not None and active.planner == "manual":
         # The person who writes it themselves goes on writing, with the new message before them.
         new = replace(new, planner="manual", model=None, wait_s=0.0, started_by=active.started_by)

@@ -92,7 +92,7 @@ class Executor:
             await _to_its_end(self._close(journal, calls))
 
     def _failure(self, claimed: Claimed, error: Exception, *, out_of_time: bool) -> Failure:
-        """Return why a run failed that ended in `error`. One that timed out is retried by itself, so often."""
+        """Return why a run failed that ended in `error`. Time-outs and a lost database are retried, so often."""
         retry = claimed.row["auto_retries"] < self._timeout_retries
         match error:
             case SkillTimedOut():
@@ -106,7 +106,7 @@ class Executor:
                 return Failure("timed_out", TIMED_OUT, {"limit_s": _short(claimed.row["timeout_ms"] / 1000)}, retry)
             case psycopg.OperationalError() | sqlalchemy.exc.OperationalError():
                 log.error("the run lost the database", exc_info=error)
-                return Failure("database_away", DATABASE_AWAY)
+                return Failure("database_away", DATABASE_AWAY, retry=retry)
             case _:
                 log.error("the run failed", exc_info=error)
                 return Failure("unexpected", UNEXPECTED)

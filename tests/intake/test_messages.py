@@ -120,6 +120,13 @@ def test_a_run_that_has_ended_is_followed(container: Container, made: MadeTicket
     assert (old.status, new.id, new.origin) == (status, received.run_id, "message")
 
 
+def test_the_cap_holds_for_the_first_message_too(container: Container, made: MadeTicket) -> None:
+    end_run(container, made.run_id)
+    run_id = write(container, made.ticket_id, window=MessageWindow(120, 15, 14)).run_id
+    assert run_id is not None
+    assert wait_left(container, run_id) <= 15
+
+
 def test_without_a_window_the_run_starts_at_once(container: Container, made: MadeTicket) -> None:
     end_run(container, made.run_id)
     run_id = write(container, made.ticket_id, window=MessageWindow(0, 0, 14)).run_id

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+import sqlalchemy.exc
 from psycopg import OperationalError
+from psycopg.errors import AdminShutdown
 from sqlalchemy import create_engine, text
 
+from app.agent.values import SearchResult
 from app.bootstrap import Container
 from app.runs.ledger import Ledger, Params
 from app.runs.recovery import republish
@@ -79,6 +82,22 @@ def test_a_worker_that_stops_while_the_database_is_away_does_not_wait_for_it(
     container.engine.dispose()
     statuses = {run_of(container, one.run_id).status for one in made}
     assert statuses == {"running"}, "the sweep's, once their leases have run out"
+
+
+class LosingRetriever:
+    """A retriever whose search is cut off by a restart of PostgreSQL."""
+
+    async def search(self, query: str) -> SearchResult:
+        raise sqlalchemy.exc.OperationalError("SELECT", {}, AdminShutdown())
+
+
+def test_a_run_that_lost_the_database_in_a_search_is_due_to_be_retried(
+    container: Container, start_runtime: StartRuntime
+) -> None:
+    made = make_ticket(container)
+    start_runtime(make_agent(retriever=LosingRetriever())).execute(made.run_id)
+    row = run_of(container, made.run_id)
+    assert (row.status, row.error_code, row.retry_at is not None) == ("failed", "database_away", True)
 
 
 def lose_answers(monkeypatch: pytest.MonkeyPatch, statement: str, lost: Callable[[Params], bool]) -> list[Params]:

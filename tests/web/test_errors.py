@@ -15,6 +15,10 @@ from tests.factories import make_ticket
 from tests.web.pages import ENGLISH, HTMX, text_of
 
 
+class LostAgain(Exception):
+    """An error whose words are in the database, which goes away just then."""
+
+
 @pytest.fixture
 def failing(app: Flask) -> FlaskClient:
     """A client of an app with pages that fail in every way."""
@@ -40,6 +44,14 @@ def failing(app: Flask) -> FlaskClient:
     def away() -> str:
         raise Unavailable("The embedding service does not answer.")
 
+    @app.get("/lost")
+    def lost() -> str:
+        raise LostAgain
+
+    @app.errorhandler(LostAgain)
+    def say_so(_error: LostAgain) -> str:
+        raise OperationalError("SELECT", {}, Exception("gone"))
+
     @app.get("/api/v1/boom")
     def api_boom() -> str:
         raise ZeroDivisionError("secret detail")
@@ -50,6 +62,10 @@ def failing(app: Flask) -> FlaskClient:
 def test_an_unknown_address_gets_a_page_in_both_languages(client: FlaskClient) -> None:
     assert "这个地址下没有内容" in text_of(client.get("/nothing"), 404)
     assert "There is nothing at this address." in text_of(client.get("/nothing", headers=ENGLISH), 404)
+
+
+def test_a_database_that_goes_away_while_an_error_is_put_into_words_is_named(failing: FlaskClient) -> None:
+    assert "A part of the system does not answer." in text_of(failing.get("/lost", headers=ENGLISH), 503)
 
 
 def test_a_wrong_method_says_what_is_allowed(client: FlaskClient) -> None:
