@@ -107,16 +107,22 @@ WITH r AS (
   )
 SELECT g.id AS run_id, g.thread_id, g.ticket_id, g.fence, g.planner, g.hint, g.max_steps, g.timeout_ms, g.cur_step,
        g.auto_retries, t.last_seq, k.number, k.channel, k.subject, c.name AS customer_name,
-       (SELECT right(coalesce(string_agg(m.body, E'\\n\\n' ORDER BY m.number) FILTER (WHERE m.number > last.answered),
-                              string_agg(m.body, E'\\n\\n' ORDER BY m.number)), %(content_limit)s)
-          FROM ticket_messages m,
-               (SELECT max(coalesce(seen.number, reply.number)) AS answered
-                  FROM ticket_messages reply
-                  LEFT JOIN artifacts ON artifacts.id = reply.artifact_id
-                  LEFT JOIN runs answering ON answering.id = artifacts.run_id
-                  LEFT JOIN ticket_messages seen ON seen.id = answering.last_customer_message_id
-                 WHERE reply.ticket_id = k.id AND reply.kind = 'reply') last
-         WHERE m.ticket_id = k.id AND m.kind = 'customer') AS content,
+       (WITH said AS (
+           SELECT number, body, sum(length(body)) OVER (ORDER BY number DESC) - length(body) AS later
+             FROM ticket_messages WHERE ticket_id = k.id AND kind = 'customer'
+         ),
+         last AS (
+           SELECT max(coalesce(seen.number, reply.number)) AS answered
+             FROM ticket_messages reply
+             LEFT JOIN artifacts ON artifacts.id = reply.artifact_id
+             LEFT JOIN runs answering ON answering.id = artifacts.run_id
+             LEFT JOIN ticket_messages seen ON seen.id = answering.last_customer_message_id
+            WHERE reply.ticket_id = k.id AND reply.kind = 'reply'
+         )
+        SELECT right(coalesce(string_agg(body, E'\\n\\n' ORDER BY number) FILTER (WHERE number > answered),
+                              string_agg(body, E'\\n\\n' ORDER BY number)), %(content_limit)s)
+          FROM said, last
+         WHERE later < %(content_limit)s) AS content,
        (SELECT coalesce(jsonb_agg(to_jsonb(past)), '[]')
           FROM (SELECT number, subject, status, category FROM tickets
                  WHERE customer_id = k.customer_id AND id <> k.id ORDER BY number DESC LIMIT %(past_limit)s) past
@@ -144,7 +150,8 @@ SELECT g.id AS run_id, g.thread_id, g.ticket_id, g.fence, g.planner, g.hint, g.m
         ORDER BY step_number DESC LIMIT 1) b ON true
 """
 """Its `r` is read before the lock is waited for: the claim is refused when a message has joined the run meanwhile, for
-`content` would lack it. `content` is what the customer wrote since our last reply; all of it where that is nothing.
+`content` would lack it. `content` is what the customer wrote since our last reply; all of it where that is nothing. It
+is put together from the newest messages only, as many as there is room for (`later` are the characters after one).
 `b` is the last checkpoint of the run itself, else of the nearest run in its line of retries that has one; `f` is the
 run that it follows. The lease begins when the lock was got, not when it was asked for.
 """

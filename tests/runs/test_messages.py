@@ -13,6 +13,7 @@ from app.ids import new_id
 from app.intake.messages import MessageWindow, receive_message
 from app.review import service
 from app.review.ticket_class import set_class
+from app.runs.ledger import CONTENT_LIMIT
 from app.runs.models import Run, RunStatus
 from app.tickets.models import Ticket
 from tests.agent.parts import FixedClassifier
@@ -56,6 +57,16 @@ def test_a_run_reads_what_no_reply_has_answered(container: Container, start_runt
     runtime.execute(received.run_id)
     assert classifier.read == ["第二封\n\n第三封"]
     assert run_of(container, received.run_id).status == "waiting_for_review"
+
+
+def test_a_run_reads_the_newest_of_what_is_too_long(container: Container, start_runtime: StartRuntime) -> None:
+    made, classifier = make_ticket(container, content="一" * 9_000), ReadingClassifier()
+    for letter in ("二", "三"):
+        run_id = write(container, made.ticket_id, letter * 9_000, window=NOW).run_id
+    assert run_id is not None
+    start_runtime(make_agent(classifier=classifier)).execute(run_id)
+    room = CONTENT_LIMIT - 2 * len("\n\n") - 18_000
+    assert classifier.read == ["\n\n".join(("一" * room, "二" * 9_000, "三" * 9_000))]
 
 
 def test_a_message_that_crossed_is_read_though_the_reply_came_after_it(
