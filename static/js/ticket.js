@@ -74,7 +74,8 @@
   document.addEventListener("htmx:after:swap", (event) => {
     const growing = event.detail.ctx.sourceElement?.id === "live" && document.querySelector(".sheet.is-running");
     if (growing && atBottom) byId("ticket-body").scrollTop = byId("ticket-body").scrollHeight;
-    const said = byId("notice")?.childElementCount > 0 || !document.querySelector("form[data-composer-url]");
+    // the bar speaks of an editor that is held; a new one is of the newest state
+    const said = byId("notice")?.childElementCount > 0 || !byId("review")?.dataset.held;
     if (said && byId("held")) byId("held").hidden = true;
     closePop();
   });

@@ -35,8 +35,28 @@ def test_a_message_is_told_to_who_is_writing_and_nothing_typed_is_lost(offline: 
     expect(page.locator(".save-state")).to_contain_text("已保存")
     held.locator("button").click()
     expect(page.locator("#timeline")).to_contain_text("看客户是否继续写")
+    expect(held).to_be_hidden()
     page.locator("#unsent summary").click()
     expect(page.locator("#unsent")).to_contain_text("我改到一半的回复")
+
+
+def test_who_writes_without_ai_looks_at_the_message_and_goes_on(offline: Stack, sign_in: SignIn) -> None:
+    made = make_ticket(offline.container, run_status=RunStatus.CANCELLED)
+    page = sign_in(offline).open(made.number)
+    page.locator("#actions form[hx-post$='/manual'] button").click()
+    page.locator("#reply-text").fill("我自己写的回复")
+    expect(page.locator(".save-state")).to_contain_text("已保存")
+    for body in ("还有一件事", "再补一句"):
+        write(offline.container, made.ticket_id, body)
+        held = page.locator("#held")
+        expect(held).to_be_visible()
+        held.locator("button").click()
+        expect(held).to_be_hidden()
+        expect(page.locator("#timeline")).to_contain_text(body)
+        expect(page.locator("#reply-text")).to_have_value("我自己写的回复")
+        expect(page.locator("#actions")).not_to_have_attribute("inert", re.compile(""))
+    page.locator("#approve").click()
+    expect(page.locator("#sent")).to_contain_text("我自己写的回复")
 
 
 def test_an_untouched_draft_makes_room_for_the_new_run(offline: Stack, sign_in: SignIn) -> None:
