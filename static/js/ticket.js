@@ -57,6 +57,11 @@
     if (byId("review")) byId("review").dataset.held = "yes";
   };
 
+  /* htmx carries the attributes of equal ids over for a moment, and the CSP refuses an inline style among them. */
+  const dropStyles = (target) => {
+    for (const styled of target?.querySelectorAll?.("[id][style]") ?? []) styled.removeAttribute("style");
+  };
+
   const keepOpen = (target, incoming) => {
     for (const open of target.querySelectorAll("details[id][open]")) {
       incoming.querySelector(`#${CSS.escape(open.id)}`)?.setAttribute("open", "");
@@ -67,9 +72,8 @@
   document.addEventListener("htmx:before:swap", (event) => {
     const body = byId("ticket-body");
     atBottom = Boolean(body) && body.scrollHeight - body.scrollTop - body.clientHeight < NEAR_BOTTOM;
-    // htmx carries the attributes of equal ids over; an inline style among them is refused by the CSP
-    for (const pop of document.querySelectorAll(".pop[style]")) pop.removeAttribute("style");
     guard(event);
+    event.detail.tasks.forEach(({ target }) => dropStyles(target));
   });
   document.addEventListener("htmx:after:swap", (event) => {
     const growing = event.detail.ctx.sourceElement?.id === "live" && document.querySelector(".sheet.is-running");
