@@ -22,7 +22,7 @@ from dev.database import bring_up_to_date
 from tests.faults.script import Report, Schedule
 from tests.support.model_server import serve_stub
 
-REPORT_LIMIT_S = 90
+REPORT_LIMIT_S = 120
 """An arena that has not reported by then hangs; it is killed, and so is all that it has started."""
 OnReport = Callable[[Schedule, Report], None]
 

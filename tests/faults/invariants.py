@@ -53,6 +53,8 @@ def tickets_are_true(story: Story) -> Violations:
             yield f"ticket {ticket['number']} is {ticket['status']}"
         if ticket["status"] in DONE and any(run["status"] in ACTIVE for run in runs):
             yield f"ticket {ticket['number']} is {ticket['status']} and has an active run"
+        if ticket["status"] == TicketStatus.PROCESSING and not any(run["status"] in ACTIVE for run in runs):
+            yield f"ticket {ticket['number']} is processing and has no active run"
         if ticket["status"] == TicketStatus.RESOLVED and ticket["resolved_at"] is None:
             yield f"ticket {ticket['number']} is resolved since never"
     for move in story.ticket_moves:
@@ -182,17 +184,20 @@ def calls_are_counted(story: Story) -> Violations:
 
 
 def retries_are_made(story: Story) -> Violations:
-    """Who fails "to be retried" is followed by one run that says so, unless the thread has gone on without it; and only
-    such a run is followed by itself."""
+    """Who fails "to be retried" is followed by one run that says so, or by an event that says why not, which is true;
+    and only such a run is followed by itself."""
     for run in story.runs:
-        events = story.events[run["thread_id"]]
-        ends = [event for event in events if event["run_id"] == run["id"] and event["type"] == "run_failed"]
-        announced = [event for event in ends if event["payload"].get("retry")]
+        events = story.events_of(run)
+        announced = [event for event in events if event["type"] == "run_failed" and event["payload"].get("retry")]
+        dropped = [event for event in events if event["type"] == "run_not_retried"]
         followers = [r for r in story.runs if r["retry_from"] == run["id"] and r["origin"] in BY_ITSELF]
-        if len(followers) > len(announced):
-            yield f"run {run['id']} was followed by {len(followers)} runs and announced {len(announced)}"
-        if announced and not followers and not _went_on(story, run, announced[0]["seq"]):
-            yield f"run {run['id']} was to be retried and was not"
+        if len(followers) + len(dropped) != len(announced):
+            yield (
+                f"run {run['id']} was to be retried {len(announced)} times, was so {len(followers)} times, "
+                f"and {len(dropped)} times was said not to be"
+            )
+        if announced and dropped and not _went_on(story, run, announced[0]["seq"]):
+            yield f"run {run['id']} was not retried though nothing had happened"
 
 
 def _went_on(story: Story, run: Row, since: int) -> bool:

@@ -15,7 +15,7 @@ from tests.faults.script import OF_PEOPLE, OF_SERVERS, Action, Schedule, What
 from tests.faults.servers import Servers
 
 LOOK_EVERY_S = 0.03
-READY_LIMIT_S = 20.0
+READY_LIMIT_S = 30.0
 _RUNS = """
 SELECT i.key, r.status, r.retry_at IS NOT NULL AS retries,
        (SELECT count(*) FROM steps WHERE run_id = r.id) AS steps

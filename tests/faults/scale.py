@@ -16,7 +16,7 @@ SWEEP_EVERY_S = 0.2
 UNCLAIMED_AFTER = timedelta(seconds=0.5)
 RESTART_AFTER_S = 0.1
 """So long a supervisor takes to start a process again."""
-SETTLE_LIMIT_S = 15.0
+SETTLE_LIMIT_S = 30.0
 """After the last fault everything must come to rest within this; it takes a second or two."""
 
 

@@ -33,4 +33,4 @@ def warm_up(parts: Container) -> None:
 def share(engine: Engine) -> None:
     """Let a process that has just been forked make its containers with connections of its own on this engine."""
     engine.dispose(close=False)
-    app.bootstrap.make_engine = lambda _: engine
+    app.bootstrap.make_engine = lambda *_, **__: engine
