@@ -13,7 +13,11 @@
 
   /* ---------- what the stream may replace ---------- */
 
-  /* A region in the state that it already shows is left alone (focus and selection stay), and an editor with a
+  /* The thread's newest event that each region brought which was not let in, for an answer of an older one. */
+  const missed = new Map();
+
+  /* A region that was read before what is already shown is dropped: answers overtake each other. From the stream, a
+     region in the state that it already shows is left alone too (focus and selection stay), and an editor with a
      person's own words is never replaced from afar: the notice says what happened instead. */
   const guard = (event) => {
     const { ctx, tasks } = event.detail;
@@ -22,15 +26,29 @@
       const { target, fragment } = tasks[i];
       const incoming = fragment?.firstElementChild;
       if (!target?.id || !incoming) continue;
+      if (Number(incoming.dataset.seq) < Number(target.dataset.seq)) {
+        tasks.splice(i, 1);
+        continue;
+      }
       keepOpen(target, incoming);
       if (!fromStream) continue;
-      const known = target.dataset.key && incoming.dataset.key === target.dataset.key;
-      if (known || isChoosing(target)) tasks.splice(i, 1);
-      else if (GUARDED.has(target.id) && isHeld()) {
+      if (target.dataset.key && incoming.dataset.key === target.dataset.key) {
+        target.dataset.seq = incoming.dataset.seq;
+        tasks.splice(i, 1);
+      } else if (isChoosing(target) || (GUARDED.has(target.id) && isHeld())) {
+        missed.set(target.id, Number(incoming.dataset.seq));
         tasks.splice(i, 1);
         if (target.id === "desk") hold(incoming.dataset.notice);
-      }
+      } else if (target.id === "desk") byId("notice")?.replaceChildren();
     }
+  };
+
+  /* The answer to a person's own request may be older than what was kept out while they waited for it. */
+  const catchUp = ({ response, sourceElement }) => {
+    if (!response || response.status >= 300 || !sourceElement?.matches?.("#review, form.class")) return;
+    const behind = [...missed].some(([id, seq]) => Number(byId(id)?.dataset.seq) < seq);
+    missed.clear();
+    if (behind) byId("held")?.querySelector("button").click();
   };
 
   /* A choice that is about to be sent; its answer brings the region anew. */
@@ -81,7 +99,9 @@
     // the bar speaks of an editor that is held; a new one is of the newest state
     const said = byId("notice")?.childElementCount > 0 || !byId("review")?.dataset.held;
     if (said && byId("held")) byId("held").hidden = true;
+    byId("notice")?.querySelector("[data-typed]")?.toggleAttribute("hidden", !composer()?.edited);
     closePop();
+    catchUp(event.detail.ctx);
   });
 
   /* An action may take the editor away: what was typed goes to the server first. */

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 from sqlalchemy import select, text, update
 
 from app.delivery.models import Delivery
@@ -14,6 +14,7 @@ from app.tickets.models import Ticket
 from tests.browser.conftest import Person, SignIn
 from tests.browser.stack import Stack
 from tests.factories import make_staff
+from tests.intake.writing import write
 from tests.review.factories import DRAFT_TEXT, Desk, add_draft, make_desk, see
 
 pytestmark = pytest.mark.browser
@@ -101,6 +102,38 @@ def test_an_untouched_editor_follows_what_others_do(offline: Stack, sign_in: Sig
         service.cancel_run(session, ticket_id=desk.ticket_id, run_id=desk.run_id, staff_id=lead)
     expect(page.locator("#reply-text")).to_have_count(0)
     expect(page.locator(".step.is-stopped")).to_contain_text("lead")
+
+
+def test_a_slow_answer_does_not_undo_what_came_after_it(offline: Stack, sign_in: SignIn) -> None:
+    desk = make_desk(offline.container)
+    page = editor_of(sign_in(offline), desk)
+    answers: list[tuple[Route, APIResponse]] = []
+    page.route("**/approve", lambda route: answers.append((route, route.fetch())))
+    page.locator("#approve").click()
+    expect(page.locator("#ticket-head .st").first).to_have_text(re.compile("发送中|已解决"))
+    write(offline.container, desk.ticket_id, "还有一件事")
+    messages = page.locator("#ticket-side .facts dd").last
+    expect(page.locator("#timeline")).to_contain_text("还有一件事")
+    said = messages.inner_text()
+    ((route, answer),) = answers
+    route.fulfill(response=answer)
+    expect(page.locator("#actions [data-stop]")).to_be_visible()
+    expect(page.locator("#timeline")).to_contain_text("还有一件事")
+    assert messages.inner_text() == said
+
+
+def test_a_refusal_goes_with_the_state_that_it_was_about(offline: Stack, sign_in: SignIn) -> None:
+    desk = make_desk(offline.container)
+    page = editor_of(sign_in(offline), desk)
+    add_draft(offline.container, desk.run_id, "另一份草稿。")  # no event tells of it
+    page.locator("#approve").click()
+    notice = page.locator("#notice")
+    expect(notice.locator("button")).to_be_visible()
+    expect(notice.locator("[data-typed]")).to_be_hidden()
+    with offline.container.transaction() as session:
+        service.cancel_run(session, ticket_id=desk.ticket_id, run_id=desk.run_id, staff_id=desk.staff_id)
+    expect(page.locator(".step.is-stopped")).to_be_visible()
+    expect(notice.locator("button")).to_have_count(0)
 
 
 def test_findings_block_sending_until_they_are_changed(offline: Stack, sign_in: SignIn) -> None:
