@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import configure_mappers
 
 from app.bootstrap import build_container
@@ -37,7 +38,7 @@ class Arena:
         self._servers = Servers(folder, postgres_folder, database_url)
         settings = Settings(_env_file=None, demo=True, database_url=database_url, redis_url=self._servers.redis_url)
         self._parts = build_container(settings)
-        make_staff(self._parts)
+        self._begin_anew()
         warm_up(self._parts)
         self._let_go()
 
@@ -49,8 +50,7 @@ class Arena:
         """Perform a schedule on empty servers and say what did not hold."""
         started = monotonic()
         servers = self._servers
-        servers.empty()
-        make_staff(self._parts)
+        self._begin_anew()
         self._let_go()
         deadlocks = servers.deadlocks()
         log_path, channel_path = self._folder / "processes.log", self._folder / "channel.log"
@@ -98,6 +98,15 @@ class Arena:
             lost = restarted or schedule.meets("lose_answer")
             known = invariants.runs_fail_for_a_known_reason(story, database_went_away=lost)
             yield from _named("runs_fail_for_a_known_reason", known)
+
+    def _begin_anew(self) -> None:
+        """Empty the servers and make the staff; once more after a restart of PostgreSQL, which may be anybody's."""
+        try:
+            self._servers.empty()
+            make_staff(self._parts)
+        except OperationalError:
+            self._servers.empty()
+            make_staff(self._parts)
 
     def _let_go(self) -> None:
         """Close the arena's own connections, which no fork may share."""
