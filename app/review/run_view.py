@@ -16,6 +16,7 @@ from app.review.contract import StoredDraft
 from app.review.diff import Segment
 from app.review.passages import Stretch, stretches
 from app.review.reply import SentReply
+from app.runs.fate import SET_ASIDE_CODE
 from app.runs.models import ACTIVE, Artifact, RunStatus, Step
 
 M = TypeVar("M", bound=BaseModel)
@@ -139,6 +140,11 @@ class RunView:
     def manual(self) -> bool:
         """Whether a person writes it without the model."""
         return self.planner == "manual"
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether no worker is to take it up again: a person has to."""
+        return self.error_code == SET_ASIDE_CODE
 
     @property
     def drafting(self) -> bool:
