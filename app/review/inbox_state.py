@@ -2,7 +2,7 @@
 
 Derived from the latest run, the step that is open, and the reply on its way out; for a ticket at rest from its status
 alone. An escalation outlives the run that brought it: a later draft does not take the ticket back to everybody. The
-inbox, its filters and its counts all read this one expression.
+inbox, its filters and its counts, and the ticket page all read this one expression.
 """
 
 from collections.abc import Collection, Mapping
@@ -50,6 +50,7 @@ class LiveState(StrEnum):
     WAITING = "waiting"
     RESOLVED = "resolved"
     CLOSED = "closed"
+    SPAM = "spam"
 
 
 class Group(IntEnum):
@@ -92,6 +93,7 @@ STATUS_OF: Mapping[LiveState, Status] = {
     _S.WAITING: Status.WAITING,
     _S.RESOLVED: Status.RESOLVED,
     _S.CLOSED: Status.CLOSED,
+    _S.SPAM: Status.CLOSED,
 }
 _REST = (Status.SENDING, Status.WAITING, Status.RESOLVED, Status.CLOSED)
 _SKILL_STATES = {
@@ -106,7 +108,7 @@ is read, by `ix_tickets_resting`; the open ones are looked at one by one."""
 _AT_REST = {
     TicketStatus.RESOLVED: _S.RESOLVED,
     TicketStatus.CLOSED: _S.CLOSED,
-    TicketStatus.SPAM: _S.CLOSED,
+    TicketStatus.SPAM: _S.SPAM,
 }
 IS_RESTING = Ticket.status.in_(bindparam("resting", RESTING, expanding=True, literal_execute=True))
 """Written into the statement, for a prepared one could not use the partial index by parameters."""

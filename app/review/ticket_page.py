@@ -16,6 +16,7 @@ from app.delivery.models import Delivery
 from app.errors import NotFound
 from app.guard.personal_data import mask_name
 from app.review.contract import seen_now, sources_in_use
+from app.review.inbox_state import LiveState, open_states
 from app.review.run_view import DraftView, ReplyView, RunView, StepView, draft_view, reply_view, step_view
 from app.review.ticket_view import ComposerView, CustomerView, MessageView, PastTicketView, TicketPage
 from app.runs.models import Artifact, ArtifactType, Run, Step
@@ -29,7 +30,7 @@ PAST_SHOWN = 6
 
 def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
     """Return the page of a ticket as `staff_id` sees it. Raises NotFound."""
-    thread, ticket, customer, follows, followed_by = _head(session, number)
+    thread, ticket, customer, state, follows, followed_by = _head(session, number)
     messages = _messages(session, ticket.id)
     runs = _runs(session, thread.id)
     run_ids = [run.id for run in runs]
@@ -48,6 +49,7 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
         number=ticket.number,
         subject=ticket.subject,
         status=ticket.status,
+        state=state,
         moved_by=names.get(ticket.moved_by) if ticket.moved_by else None,
         moved_at=ticket.moved_at,
         follows=follows,
@@ -108,20 +110,21 @@ def _has_number(number: int) -> ColumnElement[bool]:
     return Ticket.number == number if number < 2**63 else false()
 
 
-def _head(session: Session, number: int) -> tuple[Thread, Ticket, Customer, int | None, int | None]:
+def _head(session: Session, number: int) -> tuple[Thread, Ticket, Customer, LiveState, int | None, int | None]:
     other = aliased(Ticket)
     follows = select(other.number).where(other.id == Ticket.follow_up_of).scalar_subquery()
     followed_by = select(func.max(other.number)).where(other.follow_up_of == Ticket.id).scalar_subquery()
+    state = select(open_states(_has_number(number)).subquery().c.state).scalar_subquery()
     row = session.execute(
-        select(Thread, Ticket, Customer, follows, followed_by)
+        select(Thread, Ticket, Customer, state, follows, followed_by)
         .join(Ticket, Ticket.id == Thread.ticket_id)
         .join(Customer, Customer.id == Ticket.customer_id)
         .where(_has_number(number))
     ).one_or_none()
     if row is None:
         raise NotFound("There is no such ticket.")
-    thread, ticket, customer, before, after = row
-    return thread, ticket, customer, before, after
+    thread, ticket, customer, state_now, before, after = row
+    return thread, ticket, customer, LiveState(state_now), before, after
 
 
 def _messages(session: Session, ticket_id: UUID) -> Sequence[TicketMessage]:

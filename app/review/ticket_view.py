@@ -8,6 +8,7 @@ from uuid import UUID
 from app.agent.values import Classification
 from app.delivery.models import DeliveryState
 from app.review.contract import Seen
+from app.review.inbox_state import LiveState
 from app.review.run_view import ReplyView, RunView
 from app.runs.models import RunStatus
 from app.tickets.models import DONE
@@ -71,7 +72,8 @@ class ComposerView:
 
 @dataclass(frozen=True, slots=True)
 class TicketPage:
-    """The whole page. `last_seq` is the thread's newest number when it was read; runs are oldest first.
+    """The whole page. `last_seq` is the thread's newest number when it was read; runs are oldest first. `state` is how
+    the ticket stands, the same as in the list.
 
     `moved_by` is the name of who moved the ticket last, None when no person did. `follows` and `followed_by` are the
     numbers of the tickets before and after this one. `past` holds the customer's newest other tickets, of `past_total`.
@@ -85,6 +87,7 @@ class TicketPage:
     number: int
     subject: str
     status: str
+    state: LiveState
     moved_by: str | None
     moved_at: datetime | None
     follows: int | None

@@ -46,6 +46,7 @@ _STATE_WORDS = {
     LiveState.WAITING: msgid("Waiting for customer"),
     LiveState.RESOLVED: msgid("Resolved"),
     LiveState.CLOSED: msgid("Closed"),
+    LiveState.SPAM: msgid("Spam"),
 }
 STATE = {state: Mark(word, STATUS[STATUS_OF[state]].kind) for state, word in _STATE_WORDS.items()}
 GROUP = {

@@ -15,9 +15,9 @@ from app.delivery.models import DeliveryState
 from app.guard.lint import FindingKind
 from app.httpkit.language import clock, day, gettext, seconds
 from app.msgids import msgid
-from app.review.inbox_state import Status
+from app.review.inbox_state import LiveState
 from app.review.run_view import DraftView, RunView, StepView
-from app.review.ticket_view import Phase, TicketPage
+from app.review.ticket_view import TicketPage
 from app.runs.models import RunOrigin, RunStatus
 from app.tickets.lifecycle import MOVES
 from app.tickets.models import TicketStatus
@@ -29,7 +29,7 @@ _NOW = {
     "search_knowledge": msgid("Searching the knowledge base, by meaning and by words"),
     "draft_reply": msgid("Writing from the passages found, sentence by sentence"),
 }
-_OUTCOME = {
+OUTCOME = {
     Sufficiency.SUFFICIENT: msgid("enough to answer"),
     Sufficiency.WEAK: msgid("barely enough to answer"),
     Sufficiency.INSUFFICIENT: msgid("not enough to answer"),
@@ -68,42 +68,25 @@ ORIGIN = {
     "person": msgid("Written by a person"),
 }
 
-
-_MARK = {
-    Phase.QUEUED: Status.RUNNING,
-    Phase.RUNNING: Status.RUNNING,
-    Phase.REVIEW: Status.REVIEW,
-    Phase.ESCALATED: Status.ESCALATED,
-    Phase.FAILED: Status.FAILED,
-    Phase.CANCELLED: Status.PENDING,
-    Phase.SENDING: Status.SENDING,
-    Phase.SENT: Status.PENDING,
-    Phase.NOT_SENT: Status.FAILED,
-    Phase.RECALLED: Status.PENDING,
-    Phase.IDLE: Status.PENDING,
-}
-"""How the work on an open ticket stands; one whose reply was sent has been opened again since."""
-_DONE = {
-    TicketStatus.RESOLVED: labels.STATUS[Status.RESOLVED],
-    TicketStatus.CLOSED: labels.STATUS[Status.CLOSED],
-    TicketStatus.SPAM: labels.Mark(msgid("Spam"), "closed"),
-}
 _WAYS_ON = {
     TicketStatus.PENDING: ("refresh", msgid("Reopen")),
     TicketStatus.RESOLVED: ("noreply", msgid("Resolve without a reply")),
     TicketStatus.CLOSED: ("lock", msgid("Close")),
     TicketStatus.SPAM: ("trash", msgid("Mark as spam")),
 }
+_AT_WORK = frozenset({LiveState.CLASSIFYING, LiveState.SEARCHING, LiveState.DRAFTING})
 _METER_WIDTH = 40
 _WORTH_A_FIGURE = timedelta(seconds=0.1)
 
 
 def mark(page: TicketPage) -> labels.Mark:
-    """Return the status word of the page, the same as in the list; the page tells spam apart."""
-    if not page.open:
-        return _DONE[TicketStatus(page.status)]
-    escalated = page.escalated_at and page.phase is Phase.REVIEW and not (page.run and page.run.manual)
-    return labels.STATUS[Status.ESCALATED if escalated else _MARK[page.phase]]
+    """Return how the ticket stands, as the list says it."""
+    return labels.STATE[shown_state(page)]
+
+
+def shown_state(page: TicketPage) -> LiveState:
+    """Return how the ticket stands, without the step that is at work: the page says that below."""
+    return LiveState.THINKING if page.state in _AT_WORK else page.state
 
 
 def ways_on(page: TicketPage) -> list[tuple[TicketStatus, str, str]]:
@@ -192,9 +175,13 @@ def escalation(page: TicketPage) -> str:
 
 
 def escalated_by(page: TicketPage) -> str | None:
-    """Return who escalated the newest run; None when the agent did, which never has a draft to escalate with."""
+    """Return who handed the ticket on with its newest run; None when the agent did, which never has a draft to escalate
+    with, or when an earlier run brought it."""
     run = page.run
-    return run.moved_by if run and (run.draft or run.manual) else None
+    if run is None:
+        return None
+    escalated = run.status == RunStatus.WAITING_FOR_ESCALATION and bool(run.draft or run.manual)
+    return run.moved_by if escalated or run.is_set_aside else None
 
 
 def skill_name(step: StepView) -> str:
@@ -208,7 +195,7 @@ def step_words(run: RunView, step: StepView) -> str:
         case "now":
             return gettext(_NOW[step.skill]) if step.skill in _NOW else ""
         case "stopped":
-            return failure_words.interrupted(step)
+            return failure_words.interrupted(step.error_code)
         case "bad":
             return _step_error(run, step)
     if step.classification is not None:
@@ -239,7 +226,7 @@ def _class_words(step: StepView) -> str:
 
 
 def _search_words(found: SearchResult) -> str:
-    outcome = gettext(_OUTCOME[found.verdict.outcome])
+    outcome = gettext(OUTCOME[found.verdict.outcome])
     count = len(found.passages)
     words = str(
         ngettext("%(num)d passage found, %(outcome)s", "%(num)d passages found, %(outcome)s", count, outcome=outcome)

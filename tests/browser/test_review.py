@@ -175,7 +175,7 @@ def test_escalate_with_a_reason(offline: Stack, sign_in: SignIn) -> None:
     page.locator("body").press("u")
     page.fill("#reason", "涉及用电安全")
     page.keyboard.press("Enter")
-    expect(page.locator("#ticket-head .st")).to_have_text("已升级")
+    expect(page.locator("#ticket-head .st")).to_have_text("待升级处理")
     expect(page.locator("#ticket-side")).to_contain_text("涉及用电安全")
 
 

@@ -147,7 +147,7 @@ def test_an_escalation_outlives_the_run_that_brought_it(container: Container, lo
     assert state_of(container, made) is LiveState.ESCALATED
     page = login("agent").get(f"/tickets/{made.number}", headers=ENGLISH).get_data(as_text=True)
     head = page[page.index('id="ticket-head"') : page.index('id="ticket-body"')]
-    assert head.count("Escalated") == 1
+    assert head.count("Escalation") == 1
 
 
 def test_a_ticket_at_rest_and_one_reopened(container: Container) -> None:
@@ -156,6 +156,7 @@ def test_a_ticket_at_rest_and_one_reopened(container: Container) -> None:
     for status, expected in (
         (TicketStatus.RESOLVED, LiveState.RESOLVED),
         (TicketStatus.CLOSED, LiveState.CLOSED),
+        (TicketStatus.SPAM, LiveState.SPAM),
         (TicketStatus.WAITING_FOR_CUSTOMER, LiveState.WAITING),
         (TicketStatus.PENDING, LiveState.NEW),
     ):

@@ -309,6 +309,54 @@ def test_a_cited_document_that_is_gone_is_marked(container: Container, agent: Fl
     assert "has been replaced or deleted" in late.get_data(as_text=True)
 
 
+@pytest.mark.parametrize(
+    ("run", "ticket", "said"),
+    [
+        ({"status": RunStatus.FAILED, "error_code": "set_aside"}, {"escalated_at": text("now()")}, "Escalation"),
+        ({"status": RunStatus.CANCELLED}, {"status": "pending"}, "Stopped"),
+        ({"status": RunStatus.WAITING_FOR_REVIEW, "planner": "manual"}, {}, "Written by hand"),
+        ({"status": RunStatus.CANCELLED}, {"status": "spam"}, "Spam"),
+    ],
+)
+def test_head_and_list_say_the_same(
+    container: Container,
+    agent: FlaskClient,
+    desk: Desk,
+    run: dict[str, object],
+    ticket: dict[str, object],
+    said: str,
+) -> None:
+    set_run(container, desk, **run)
+    with container.transaction() as session:
+        session.execute(update(Ticket).values(channel="web", **ticket))
+    agent.set_cookie("locale", "en")
+    page = html(agent.get(f"/tickets/{desk.number}"))
+    head = page[page.index('id="ticket-head"') : page.index('id="ticket-body"')]
+    row = page[page.index(f'id="ticket-row-{desk.ticket_id}"') :]
+    for place in (head, row[: row.index("</a>")]):
+        assert f"{said}</span>" in place
+
+
+def test_an_escalation_is_told_while_the_ticket_is_open(container: Container, agent: FlaskClient, desk: Desk) -> None:
+    agent.set_cookie("locale", "en")
+    set_run(container, desk, status=RunStatus.FAILED, error_code="set_aside", moved_by=desk.staff_id)
+    with container.transaction() as session:
+        session.execute(update(Ticket).values(escalated_at=text("now()"), escalation_reason="Ask the makers"))
+    page = html(agent.get(f"/tickets/{desk.number}"))
+    side = page[page.index('id="ticket-side"') :]
+    assert "Ask the makers" in side
+    assert re.search(r"<dt>By</dt><dd>\w+</dd>", side)
+    actions = page[page.index('id="actions"') : page.index('id="ticket-side"')]
+    (first,) = re.findall(r'class="btn btn-primary">.*?</svg>([^<]+)</button>', actions)
+    assert first == "Write it myself"
+
+
+def test_every_region_says_how_new_it_is(agent: FlaskClient, desk: Desk) -> None:
+    page = html(agent.get(f"/tickets/{desk.number}"))
+    for region in Region:
+        assert re.search(rf'id="{region}"[^>]* data-seq="\d+"', page)
+
+
 def test_an_unknown_event_refreshes_everything() -> None:
     assert dirty(["something new"]) == tuple(Region)
     assert Region.SIDE not in dirty(["step_started"])
