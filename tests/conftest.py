@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from sqlalchemy import Engine, text
 from app.bootstrap import Container, build_container
 from app.db.session import make_engine
 from app.embedded import EmbeddedServices, ServiceUrls
+from app.runs import recovery
 from app.settings import Settings
 from app.staff.models import Role
 from dev.browser import get_chromium
@@ -42,6 +44,7 @@ def pytest_configure() -> None:
     for name in Settings.model_fields:
         os.environ.pop(name.upper(), None)  # noqa: TID251 - cleans what Settings would read
     compile_catalogues()
+    recovery.SETTLED_AFTER = timedelta(0)  # the tests' PostgreSQL has just started, and no worker lived before it
 
 
 @pytest.fixture(scope="session")

@@ -54,23 +54,31 @@ class Executor:
         self._skill_timeout_s = skill_timeout_s
         self._timeout_retries = timeout_retries
         self._handed_back = handed_back
+        self._one_suspect = asyncio.Semaphore(1)
 
     async def execute(self, run_id: UUID) -> None:
         """Drive a run to where it waits for a person or ends; return at once if it does not wait for a worker."""
         with log_context(f"run={run_id}"), self._held.hold(run_id) as now_ours:
             try:
-                claimed = await self._ledger.claim(run_id, self._owner, self._agent.planners)
+                if await self._claim_and_drive(run_id, now_ours, suspect=False):
+                    return
+                # Of the runs that were with a worker when it died, one at a time: the one to blame takes none along.
+                async with self._one_suspect:
+                    if not await self._claim_and_drive(run_id, now_ours, suspect=True):
+                        log.info("not claimed: someone has it, or it has ended")
             except LockNotAvailable:
                 log.warning("not claimed: somebody holds its ticket; it gets another place in the queue")
-                return
-            if claimed is None:
-                log.info("not claimed: someone has it, or it has ended")
-                return
-            try:
-                now_ours(claimed.fence)
-                await self._drive(claimed)
-            finally:
-                self._ledger.publisher.forget(claimed.thread_id)
+
+    async def _claim_and_drive(self, run_id: UUID, now_ours: Callable[[int], None], *, suspect: bool) -> bool:
+        claimed = await self._ledger.claim(run_id, self._owner, self._agent.planners, suspect=suspect)
+        if claimed is None:
+            return False
+        try:
+            now_ours(claimed.fence)
+            await self._drive(claimed)
+        finally:
+            self._ledger.publisher.forget(claimed.thread_id)
+        return True
 
     async def _drive(self, claimed: Claimed) -> None:
         journal, calls = RunJournal(self._ledger, claimed), CallLog()

@@ -165,15 +165,16 @@ class Ledger:
         """Where the events go."""
         return self._publisher
 
-    async def claim(self, run_id: UUID, owner: str, planners: Collection[str]) -> Claimed | None:
+    async def claim(self, run_id: UUID, owner: str, planners: Collection[str], *, suspect: bool) -> Claimed | None:
         """Take a run that waits for a worker; None when it does not wait (any more).
 
-        A run that was to use a planner that is not among `planners` goes by rules, and says so from then on.
+        One that workers have died with is taken only as a `suspect`. A run that was to use a planner that is not among `planners` goes by rules, and says so from then on.
         """
         row = await self._one(
             CLAIM,
             {
                 "run": run_id,
+                "suspect": suspect,
                 "owner": f"{owner}:{new_id()}",
                 "from": _CLAIMABLE,
                 "planners": list(planners),

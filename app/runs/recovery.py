@@ -22,6 +22,7 @@ from app.live.job_queue import JobQueue
 from app.live.publisher import Publisher
 from app.runs.events import NewEvent, append_events, events_after, try_lock_thread
 from app.runs.fate import SET_ASIDE_CODE, StalePolicy
+from app.runs.leases import LEASE_S
 from app.runs.lifecycle import RunPlan, create_run, give_to_person, latest_run, move_run, run_job
 from app.runs.models import EventType, Run, RunOrigin, RunStatus, Step
 from app.tickets.models import DONE, Thread, Ticket
@@ -31,6 +32,8 @@ Transaction = Callable[[], AbstractContextManager[Session]]
 
 UNCLAIMED_AFTER = timedelta(seconds=10)
 """So long a run may wait for its worker before it is enqueued again; a waiting job is never doubled."""
+SETTLED_AFTER = timedelta(seconds=LEASE_S)
+"""So long after PostgreSQL has started nobody is taken for dead: workers that live could not renew while it was away."""
 PAGE = 200
 """Rows that a look holds at a time."""
 LOOK = 500
@@ -44,7 +47,8 @@ def sweep(transaction: Transaction, policy: StalePolicy, plan: RunPlan, *, limit
     Each fails with a reason, and is retried by a new run or set aside for a person, as `policy` says. What its worker
     writes later meets the guard.
     """
-    expired = (Run.status == RunStatus.RUNNING, Run.lease_until < func.now())
+    settled = func.pg_postmaster_start_time() < func.now() - SETTLED_AFTER
+    expired = (Run.status == RunStatus.RUNNING, Run.lease_until < func.now(), settled)
     decided = 0
     for run_id, ticket_id, _ in _found(transaction, Run.lease_until, *expired):
         with transaction() as session:

@@ -75,8 +75,9 @@ _WAS_FREED = "%(frees)s AND tickets.status = 'pending' AS freed"
 CLAIM = """
 WITH r AS (
     SELECT thread_id, last_customer_message_id FROM runs
-     WHERE id = %(run)s AND (status = ANY(%(from)s::text[]) AND coalesce(not_before, now()) <= now()
-                              OR status = 'running' AND lease_owner = %(owner)s)
+     WHERE id = %(run)s AND (deaths = 0 OR %(suspect)s)
+       AND (status = ANY(%(from)s::text[]) AND coalesce(not_before, now()) <= now()
+            OR status = 'running' AND lease_owner = %(owner)s)
   ),
   l AS (SELECT threads.id FROM threads, r WHERE threads.id = r.thread_id FOR NO KEY UPDATE OF threads),
   g AS (

@@ -31,6 +31,7 @@ _TABLE = (
     _Scaled(app.delivery.service, "LEASE", timedelta(seconds=LEASE_S)),
     _Scaled(app.delivery.service, "OVERDUE", timedelta(seconds=0.3)),
     _Scaled(app.runs.recovery, "UNCLAIMED_AFTER", UNCLAIMED_AFTER),
+    _Scaled(app.runs.recovery, "SETTLED_AFTER", timedelta(seconds=LEASE_S)),
     _Scaled(app.live.cancel, "RECONNECT_S", 0.1),
     _Scaled(jobs.runtime, "RESTART_S", 0.1),
     _Scaled(jobs.runtime, "STOP_LIMIT_S", 1.0),

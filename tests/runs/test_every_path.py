@@ -57,7 +57,7 @@ class Workers:
 
     def claim(self, run_id: UUID) -> Claimed | None:
         """Take a run, if it waits for a worker."""
-        return self._do(self._ledger.claim(run_id, "worker", ["rule"]))
+        return self._do(self._ledger.claim(run_id, "worker", ["rule"], suspect=True))
 
     def end(self, claimed: Claimed, move: Move) -> None:
         """Move a run between two steps. Raises RunLost."""

@@ -72,7 +72,7 @@ def test_a_claim_that_waited_for_its_thread_has_its_whole_lease(container: Conta
             ledger = Ledger(pool, BackgroundPublisher(redis), lease_s=lease_s)
             with container.transaction() as session:
                 lock_thread(session, made.ticket_id)
-                claim = asyncio.create_task(ledger.claim(made.run_id, "one", ["rule"]))
+                claim = asyncio.create_task(ledger.claim(made.run_id, "one", ["rule"], suspect=True))
                 await asyncio.to_thread(until, lambda: waiting_for_a_lock(container) == 1)
                 let_go_at = session.scalars(select(func.clock_timestamp())).one()
             assert await claim is not None

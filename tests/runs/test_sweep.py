@@ -4,12 +4,14 @@ import logging
 import threading
 import tracemalloc
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import func, select, update
 
 from app.bootstrap import Container
 from app.ids import new_id
+from app.runs import recovery
 from app.runs.events import lock_thread
 from app.runs.fate import SET_ASIDE, SET_ASIDE_CODE, WORKER_LOST
 from app.runs.lifecycle import latest_run
@@ -45,6 +47,15 @@ def newest(container: Container, made: MadeTicket) -> Run:
         run = latest_run(session, made.thread_id)
         assert run is not None
         return run
+
+
+def test_nobody_is_taken_for_dead_while_postgresql_has_only_just_started(
+    container: Container, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = lost(container)
+    monkeypatch.setattr(recovery, "SETTLED_AFTER", timedelta(days=1))
+    assert look(container) == 0
+    assert run_of(container, made.run_id).status == RunStatus.RUNNING
 
 
 def test_by_default_the_run_fails_with_a_reason_and_keeps_what_it_had(container: Container) -> None:

@@ -68,7 +68,7 @@ async def ledger_of(settings: Settings) -> AsyncIterator[Ledger]:
 
 
 async def at_work(ledger: Ledger, run_id: UUID) -> Worker:
-    claimed = await ledger.claim(run_id, "one", ["rule"])
+    claimed = await ledger.claim(run_id, "one", ["rule"], suspect=True)
     assert claimed is not None
     worker = Worker(ledger, claimed, RunJournal(ledger, claimed))
     await worker.journal.step_started(1, "plan", "{}", CallLog())
@@ -121,7 +121,7 @@ async def hands_back(worker: Worker) -> None:
 
 
 async def claims(worker: Worker) -> None:
-    if await worker.ledger.claim(worker.claimed.run_id, "another", ["rule"]) is None:
+    if await worker.ledger.claim(worker.claimed.run_id, "another", ["rule"], suspect=True) is None:
         raise RunLost
 
 
@@ -286,7 +286,7 @@ def test_a_claim_is_refused_when_a_message_has_joined_the_run_while_it_waited(
         async with ledger_of(settings) as ledger:
             with container.transaction() as session:
                 lock_thread(session, made.ticket_id)
-                claim = asyncio.create_task(ledger.claim(made.run_id, "one", ["rule"]))
+                claim = asyncio.create_task(ledger.claim(made.run_id, "one", ["rule"], suspect=True))
                 await asyncio.to_thread(until, lambda: waiting_for_a_lock(container) == 1)
                 message = TicketMessage(id=new_id(), ticket_id=made.ticket_id, number=2, kind="customer", body="二")
                 session.add(message)
@@ -294,7 +294,7 @@ def test_a_claim_is_refused_when_a_message_has_joined_the_run_while_it_waited(
                 session.execute(update(Ticket).values(last_customer_message_id=message.id))
                 session.execute(update(Run).values(last_customer_message_id=message.id))
             assert await claim is None
-            claimed = await ledger.claim(made.run_id, "one", ["rule"])
+            claimed = await ledger.claim(made.run_id, "one", ["rule"], suspect=True)
             assert claimed is not None
             assert claimed.row["content"].endswith("\n\n二")
 
