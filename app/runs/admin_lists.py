@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, bindparam, exists, func, literal, select, union_all
+from sqlalchemy import ColumnElement, Select, bindparam, exists, false, func, literal, select, union_all
 from sqlalchemy.orm import aliased
 
 from app.clock import now
@@ -26,7 +26,7 @@ FAILED_FOR = timedelta(days=7)
 
 
 class RunList(StrEnum):
-    """A list of the operations page. Stale runs stand among the running or the queued ones too."""
+    """A list of the operations page. A stale run that nobody has taken stands among the queued ones too."""
 
     RUNNING = "running"
     QUEUED = "queued"
@@ -57,13 +57,13 @@ def due_at() -> ColumnElement[datetime]:
 def _stretches(shown: RunList) -> tuple[tuple[ColumnElement[bool], ...], ...]:
     """Return the conditions of the stretches that a list is made of, each of one status."""
     overdue = due_at() < func.now() - OVERDUE
+    expired = func.coalesce(Run.lease_until < func.now(), false())
     match shown:
         case RunList.RUNNING:
-            return ((has_status(_S.RUNNING),),)
+            return ((has_status(_S.RUNNING), ~expired),)
         case RunList.QUEUED:
             return (has_status(_S.CREATED),), (has_status(_S.RETRYING),)
         case RunList.STALE:
-            expired = Run.lease_until < func.now()
             return (
                 (has_status(_S.RUNNING), expired),
                 (has_status(_S.CREATED), overdue),

@@ -1,27 +1,24 @@
 """What happened to a run, and what will happen next, in sentences: for `flask runs explain` and the operations page.
 
-The past is told from the run's events, what comes next from its row. A sentence is an English msgid and its values
-(names and whole numbers), so that a page can say it in its own language.
+The past is told from the run's events, what comes next from its row (see `outlook.py`). A sentence is an English msgid
+and its values (names and whole numbers), so that a page can say it in its own language.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.errors import NotFound
 from app.ids import parse_id
 from app.msgids import msgid
 from app.runs.models import Event, EventType, Run, RunOrigin, RunStatus
+from app.runs.outlook import Told, Values, what_comes_next
 from app.staff.queries import names
-from app.tickets.models import DONE, Ticket
-
-Values = Mapping[str, str | int]
-Told = Iterator[tuple[str, Values]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,6 @@ _PLAIN = {
     EventType.REPLY_SENT: msgid("The reply was sent."),
     EventType.REPLY_FAILED: msgid("The reply was not sent."),
 }
-_REPLY_ENDS = {EventType.REPLY_RECALLED, EventType.REPLY_SENT, EventType.REPLY_FAILED}
 
 
 def explain(session: Session, run_id: UUID) -> tuple[Sentence, ...]:
@@ -90,7 +86,7 @@ def explain(session: Session, run_id: UUID) -> tuple[Sentence, ...]:
         for event in events
         for text, values in story.told(EventType(event.type), event.payload)
     ]
-    return (*past, *(Sentence(text, values) for text, values in _next(session, run, story.types)))
+    return (*past, *(Sentence(text, values) for text, values in what_comes_next(session, run, story.types)))
 
 
 class _Story:
@@ -152,7 +148,7 @@ class _Story:
 
     def step_started(self, facts: Mapping[str, Any]) -> Told:
         if "resumed" in facts:
-            yield msgid("It went on after step %(step)s, which was finished."), {"step": facts["resumed"]["from_step"]}
+            yield self._resumed(facts["step"], facts["resumed"]["from_step"])
         if facts.get("fresh") in _BEGUN:
             yield _BEGUN[facts["fresh"]], {}
         if facts["step"] not in self._ended_steps:
@@ -161,6 +157,12 @@ class _Story:
                 yield msgid("Step %(step)s, %(skill)s, was begun."), values
             else:
                 yield msgid("Step %(step)s, %(skill)s, was begun and cut off."), values
+
+    def _resumed(self, first: int, finished: int) -> tuple[str, Values]:
+        """Return after which step it went on: of its own, or of the run before it; each run counts from one."""
+        if finished < first and finished in self._ended_steps:
+            return msgid("It went on after its step %(step)s, which was finished."), {"step": finished}
+        return msgid("It went on after step %(step)s of the run before it, which was finished."), {"step": finished}
 
     def step_completed(self, facts: Mapping[str, Any]) -> Told:
         yield msgid("Step %(step)s, %(skill)s, was done."), {"step": facts["step"], "skill": facts["skill"]}
@@ -180,9 +182,10 @@ class _Story:
         yield msgid("%(by)s approved the reply."), {"by": self._by(facts)}
 
     def failed(self, facts: Mapping[str, Any]) -> Told:
-        yield msgid("It failed (%(code)s), because:"), {"code": facts["code"]}
+        yield msgid("It failed, because:"), {}
         if self._run.error_message:
             yield self._run.error_message, self._run.error_detail or {}
+        yield msgid("Its error code is %(code)s."), {"code": facts["code"]}
         decided = (_RETRIED if facts.get("retry") else _FAILED).get(facts.get("reason"))
         if decided is not None:
             yield self._filled(decided, facts)
@@ -212,71 +215,3 @@ _TOLD: Mapping[EventType, Callable[[_Story, Mapping[str, Any]], Told]] = {
     EventType.RUN_CANCELLED: _Story.cancelled,
     EventType.RUN_SUPERSEDED: _Story.superseded,
 }
-
-
-def _next(session: Session, run: Run, types: Set[EventType]) -> Told:
-    """Yield how a run stands and what will happen next."""
-    now = session.scalars(select(func.now())).one()
-    match run.status:
-        case RunStatus.CREATED | RunStatus.RETRYING:
-            yield from _waits_for_worker(run, now)
-        case RunStatus.RUNNING:
-            yield from _is_held(run, now)
-        case RunStatus.WAITING_FOR_REVIEW if run.planner == "manual":
-            yield msgid("It waits for a person to write the reply."), {}
-        case RunStatus.WAITING_FOR_REVIEW:
-            yield msgid("It waits for a person to review the draft."), {}
-        case RunStatus.WAITING_FOR_ESCALATION:
-            yield msgid("It waits for a person to take the ticket over."), {}
-        case RunStatus.COMPLETED if not types & _REPLY_ENDS:
-            yield msgid("The reply leaves by itself."), {}
-        case _:
-            yield from _is_over(session, run)
-
-
-def _waits_for_worker(run: Run, now: datetime) -> Told:
-    wait_s = _seconds(run.not_before, now) if run.not_before else 0
-    if wait_s > 0:
-        yield msgid("It waits %(seconds)s s more for further messages; then a worker takes it."), {"seconds": wait_s}
-        return
-    yield msgid("The next free worker takes it. If its place in the queue is lost, it gets another within seconds."), {}
-
-
-def _is_held(run: Run, now: datetime) -> Told:
-    yield msgid("Worker %(worker)s has it."), {"worker": _worker(run)}
-    left_s = _seconds(run.lease_until, now) if run.lease_until else 0
-    if left_s >= 0:
-        text = msgid(
-            "Its lease ends in %(seconds)s s unless it is renewed; then the run fails or is retried by itself."
-        )
-        yield text, {"seconds": left_s}
-    else:
-        text = msgid("Its lease ended %(seconds)s s ago: within seconds the run fails or is retried by itself.")
-        yield text, {"seconds": -left_s}
-
-
-def _is_over(session: Session, run: Run) -> Told:
-    if run.lease_owner is not None:
-        yield msgid("The last worker that had it was %(worker)s."), {"worker": _worker(run)}
-    follower = session.scalar(
-        select(Run.id).where(Run.thread_id == run.thread_id, Run.id > run.id).order_by(Run.id).limit(1)
-    )
-    if follower is not None:
-        yield msgid("Nothing more happens to it: run %(run)s has taken over."), {"run": str(follower)}
-    elif session.get_one(Ticket, run.ticket_id).status in DONE:
-        yield msgid("Nothing more happens to it: its ticket is done."), {}
-    elif run.retry_at is not None:
-        yield msgid("It will be retried by itself within a second."), {}
-    elif run.status == RunStatus.COMPLETED:
-        yield msgid("Nothing more happens to it."), {}
-    else:
-        yield msgid("Nothing happens by itself: a person can retry it or write the reply."), {}
-
-
-def _worker(run: Run) -> str:
-    """Return host and process of who has or had the run; the lease's owner names each claim of its own."""
-    return ":".join((run.lease_owner or "").split(":")[:2])
-
-
-def _seconds(until: datetime, now: datetime) -> int:
-    return round((until - now).total_seconds())

@@ -25,7 +25,7 @@ from app.staff import audit
 from app.staff.models import Role
 from app.tickets.lifecycle import TicketMoved
 from app.web import moved_words, run_words
-from app.web.run_board import read_board, read_opened
+from app.web.run_board import list_named, read_board, read_opened
 
 blueprint = Blueprint("admin_runs", __name__, url_prefix="/admin/runs")
 
@@ -52,7 +52,7 @@ def show(run_id: UUID) -> Response:
         return answer(_row(run_id, is_open=True))
     with container().sessions() as session:
         run, opened = one_run(session, run_id), read_opened(session, run_id)
-    return answer(render_template("admin/run.html", run=run, opened=opened, words=run_words))
+    return answer(render_template("admin/run.html", run=run, opened=opened, shown=list_named(), words=run_words))
 
 
 @blueprint.get("/<uuid:run_id>/row")
@@ -171,4 +171,12 @@ def _row(run_id: UUID, *, is_open: bool, is_held: bool = False, notice: str = ""
     with container().sessions() as session:
         run = one_run(session, run_id)
         opened = read_opened(session, run_id) if is_open else None
-    return render_template("admin/_row.html", run=run, opened=opened, is_held=is_held, notice=notice, words=run_words)
+    return render_template(
+        "admin/_row.html",
+        run=run,
+        opened=opened,
+        shown=list_named(),
+        is_held=is_held,
+        notice=notice,
+        words=run_words,
+    )

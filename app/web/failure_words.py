@@ -33,9 +33,23 @@ def skill_name(name: str) -> str:
 
 def failure_words(run: RunView) -> str:
     """Return why a run failed."""
-    if not run.error_message:
-        return gettext("Something went wrong on our side.")
-    return gettext(run.error_message, **_in_words(run.error_detail or {}))
+    return why(run.error_message, run.error_detail)
+
+
+def why(message: str | None, detail: Mapping[str, Any] | None) -> str:
+    """Return why a run failed, from what stands in its row."""
+    return filled(message, detail or {}) if message else gettext("Something went wrong on our side.")
+
+
+def filled(message: str, values: Mapping[str, Any]) -> str:
+    """Return a msgid's translation with its places filled, names of steps in the language of the page.
+
+    An old row may lack a value, and shows its words as they are.
+    """
+    try:
+        return gettext(message, **_in_words(values))
+    except (KeyError, ValueError, TypeError):
+        return gettext(message)
 
 
 def advice(run: RunView) -> str:
@@ -50,18 +64,18 @@ def is_told_by(step: StepView) -> bool:
     return step.state == "bad" and not step.error_message
 
 
-def interrupted(step: StepView) -> str:
-    """Return what is said of a step that was ended with its run."""
-    if step.error_code == RunStatus.RETRYING:
+def interrupted(error_code: str | None) -> str:
+    """Return what is said of a step that was ended with its run, by its code."""
+    if error_code == RunStatus.RETRYING:
         return gettext("Interrupted because its worker stopped; another one goes on.")
     return gettext("Stopped; what was done before is kept.")
 
 
 def _in_words(detail: Mapping[str, Any]) -> dict[str, object]:
-    """Return the facts of a failure with the names of its steps in the language of the page."""
+    """Return the values of a text with the names of its steps in the language of the page."""
     words = dict(detail)
     if "skill" in words:
-        words["skill"] = skill_name(words["skill"])
+        words["skill"] = skill_name(str(words["skill"]))
     if "loop" in words:
         words["loop"] = " → ".join(map(skill_name, words["loop"].split(" → ")))
     return words

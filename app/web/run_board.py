@@ -1,23 +1,26 @@
 """What the operations page shows, read once: a list of runs, the counts of all lists, and the parts around them.
 
-Three statements, whatever the lists hold, and a few more for each row that is open.
+Four statements, whatever the lists hold, and a few more for each row that is open.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 from flask import request
 from sqlalchemy.orm import Session
 
+from app.db.signals import JobName
 from app.httpkit.container import container
 from app.ids import parse_id
 from app.runs.admin_lists import RunList
 from app.runs.admin_queries import EventRow, RunPage, WorkerRow, events_of, run_counts, run_list, workers
 from app.runs.explain import Sentence, explain
+from app.runs.overlooked import overlooked_for
 from app.runs.queries import StepRow, steps_of
 from app.staff import queries as staff_queries
-from app.web import run_words
+from app.web import run_facts
 from app.web.health import redis_answers
 
 OPEN_MOST = 10
@@ -27,17 +30,19 @@ HELD_MOST = 50
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What an open row shows beneath it: the run's story, its steps and events, and people's names by id."""
+    """What an open row shows beneath it: the run's story, its steps, and its events, each with its facts in words."""
 
     story: tuple[Sentence, ...]
     steps: tuple[StepRow, ...]
-    events: tuple[EventRow, ...]
-    names: Mapping[UUID, str]
+    events: tuple[tuple[EventRow, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The page as an address names it. `opened` are the open rows, `held` those that stay though they left the list."""
+    """The page as an address names it. `opened` are the open rows, `held` those that stay though they left the list.
+
+    `overlooked` is for how long nothing has been swept that should have been; None when all is in order.
+    """
 
     shown: RunList
     after: UUID | None
@@ -45,6 +50,7 @@ class Board:
     counts: Mapping[RunList, int]
     workers: tuple[WorkerRow, ...]
     redis: bool
+    overlooked: timedelta | None
     opened: Mapping[UUID, Opened]
     held: frozenset[UUID]
 
@@ -57,8 +63,7 @@ class Board:
 
 def read_board() -> Board:
     """Read the page that the request names; what it names wrongly is left out."""
-    name = request.args.get("list", "")
-    shown = RunList(name) if name in {member.value for member in RunList} else RunList.RUNNING
+    shown = list_named() or RunList.RUNNING
     after = parse_id(request.args.get("after", ""))
     opened, held = _ids("open", OPEN_MOST), _ids("held", HELD_MOST)
     redis = redis_answers()  # before a session is held: one that hangs takes its time
@@ -71,16 +76,28 @@ def read_board() -> Board:
             counts=run_counts(session),
             workers=workers(session),
             redis=redis,
+            overlooked=overlooked_for(session, lambda run_id: not redis or _waits_in_queue(run_id)),
             opened={run.id: read_opened(session, run.id) for run in page.runs if run.id in opened},
             held=held,
         )
 
 
+def list_named() -> RunList | None:
+    """Return the list that the request names, or where a person came from to a run of its own."""
+    name = request.args.get("list")
+    return RunList(name) if name in {member.value for member in RunList} else None
+
+
+def _waits_in_queue(run_id: UUID) -> bool:
+    return run_id in container().queue.waiting(JobName.EXECUTE_RUN)
+
+
 def read_opened(session: Session, run_id: UUID) -> Opened:
     """Read what an open row shows."""
     events = events_of(session, run_id)
-    names = staff_queries.names(session, run_words.people(events))
-    return Opened(explain(session, run_id), steps_of(session, run_id), events, names)
+    names = staff_queries.names(session, run_facts.people(events))
+    with_facts = tuple((event, run_facts.facts(event, names)) for event in events)
+    return Opened(explain(session, run_id), steps_of(session, run_id), with_facts)
 
 
 def _ids(name: str, most: int) -> frozenset[UUID]:

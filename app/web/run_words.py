@@ -1,24 +1,20 @@
 """Words of the operations page about runs, in the language of the request."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
-from uuid import UUID
 
 from flask_babel import format_number, format_time
 
-from app.agent.ports import PLANNING
 from app.httpkit.language import gettext
-from app.ids import parse_id
 from app.msgids import msgid
 from app.runs.admin_lists import COUNTED_MOST, FAILED_FOR, OVERDUE, RunList
-from app.runs.admin_queries import AdminRun, EventRow, WorkerRow
+from app.runs.admin_queries import AdminRun, WorkerRow
 from app.runs.explain import Sentence
 from app.runs.leases import LEASE_S
 from app.runs.models import EventType, RunOrigin, RunStatus
-from app.web.labels import SKILL, Mark
-from app.web.ticket_words import STEP_ERROR
+from app.runs.queries import StepRow
+from app.web import failure_words, run_facts
+from app.web.labels import Mark
 
 STATUS = {
     RunStatus.CREATED: Mark(msgid("In the queue"), "wait"),
@@ -79,7 +75,9 @@ class ListLabel:
 
 LISTS = {
     RunList.RUNNING: ListLabel(
-        msgid("Running"), msgid("A worker holds them, by a lease that it renews."), msgid("No run is at work.")
+        msgid("Running"),
+        msgid("A worker holds them, by a lease that it renews. Those whose lease has run out are stale."),
+        msgid("No run is at work."),
     ),
     RunList.QUEUED: ListLabel(
         msgid("Waiting for a worker"),
@@ -138,16 +136,9 @@ def origin(run: AdminRun) -> str:
     return gettext(ORIGIN[RunOrigin(run.origin)])
 
 
-def skill_name(name: str) -> str:
-    """Return what a step does, in one word."""
-    if name == PLANNING:
-        return gettext("Plan")
-    return gettext(SKILL[name]) if name in SKILL else name
-
-
 def step_name(run: AdminRun) -> str:
     """Return which step a run is in or was in last."""
-    return skill_name(run.skill) if run.skill else ""
+    return failure_words.skill_name(run.skill) if run.skill else ""
 
 
 def step_of(run: AdminRun) -> str:
@@ -200,50 +191,27 @@ def error(run: AdminRun) -> str:
     """Return why a run failed, in plain words; empty for one that did not."""
     if run.status is not RunStatus.FAILED:
         return ""
-    if not run.error_message:
-        return gettext("Something went wrong on our side.")
-    return filled(run.error_message, run.error_detail or {})
-
-
-def filled(message: str, values: Mapping[str, Any]) -> str:
-    """Return a msgid's translation with its places filled; an old row may lack a value, and shows its words as they
-    are."""
-    try:
-        return gettext(message, **values)
-    except (KeyError, ValueError, TypeError):
-        return gettext(message)
+    return failure_words.why(run.error_message, run.error_detail)
 
 
 def sentence(told: Sentence) -> str:
     """Return one sentence of a run's story."""
     values = dict(told.values)
-    if "skill" in values:
-        values["skill"] = skill_name(str(values["skill"]))
-    return filled(told.text, values)
+    if "error" in values:
+        values["error"] = run_facts.step_error(str(values["error"]))
+    return failure_words.filled(told.text, values)
 
 
-def step_error(code: str | None) -> str:
+def step_did(step: StepRow) -> str:
+    """Return what a step did, in one word."""
+    return failure_words.skill_name(step.skill)
+
+
+def step_error(step: StepRow) -> str:
     """Return what went wrong in a step; empty when nothing did."""
-    if code is None:
-        return ""
-    return gettext(STEP_ERROR[code]) if code in STEP_ERROR else code
+    return run_facts.step_error(step.error_code)
 
 
 def event(kind: str) -> str:
     """Return what an event says happened."""
     return gettext(EVENT[EventType(kind)])
-
-
-def people(events: tuple[EventRow, ...]) -> set[UUID]:
-    """Return the ids of those who did what the events tell."""
-    ids = (parse_id(str(fact.payload.get("by", ""))) for fact in events)
-    return {staff_id for staff_id in ids if staff_id is not None}
-
-
-def facts(row: EventRow, names: Mapping[UUID, str]) -> str:
-    """Return the small facts of an event in one line, with people by name."""
-    parts = []
-    for name, value in row.payload.items():
-        who = parse_id(str(value)) if name == "by" else None
-        parts.append(names.get(who, str(value)) if who else f"{name}: {value}")
-    return ", ".join(parts)

@@ -30,12 +30,14 @@
     document.getElementById("toasts").append(toast);
   }
 
-  /* ---------- one question before what can't be undone ---------- */
-  function ask({ confirmTitle, confirmYes }, text) {
+  /* ---------- one question before what can't be undone, or makes work ---------- */
+  function ask({ confirmTitle, confirmYes, confirmTone }, text) {
     const dialog = document.getElementById("confirm");
     dialog.querySelector("#confirm-title").textContent = confirmTitle || text;
     dialog.querySelector("#confirm-text").textContent = confirmTitle ? text : "";
-    dialog.querySelector("#confirm-yes").textContent = confirmYes || "OK";
+    const yes = dialog.querySelector("#confirm-yes");
+    yes.textContent = confirmYes || "OK";
+    yes.classList.toggle("btn-danger", confirmTone !== "plain");
     dialog.returnValue = "no";
     dialog.showModal();
     return new Promise((resolve) => {

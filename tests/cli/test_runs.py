@@ -118,8 +118,9 @@ def test_an_explanation_has_the_times_of_what_happened_and_then_what_is_now(app:
     lines = told.output.splitlines()
     assert [line[25:] for line in lines] == [
         "It was made because a ticket came in.",
-        "It failed (worker_lost), because:",
+        "It failed, because:",
         "The process that worked on this run no longer answers.",
+        "Its error code is worker_lost.",
         "It is left to a person to retry it, as the settings say.",
         "The last worker that had it was host-1:7.",
         "Nothing happens by itself: a person can retry it or write the reply.",

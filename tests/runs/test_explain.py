@@ -14,9 +14,10 @@ from app.errors import NotFound
 from app.ids import new_id
 from app.review.service import approve, cancel_run, escalate, regenerate, start_manual
 from app.runs.admin import take_out
+from app.runs.events import NewEvent, append_events, lock_thread
 from app.runs.explain import explain
 from app.runs.lifecycle import latest_run
-from app.runs.models import Run, RunStatus
+from app.runs.models import EventType, Run, RunStatus
 from app.runs.recovery import retry_due, sweep
 from app.tickets.models import Ticket, TicketStatus
 from tests.agent.parts import FixedDrafter
@@ -108,12 +109,15 @@ def test_a_run_that_is_under_way_and_its_hand_over(container: Container, start_r
 )
 def test_a_run_whose_worker_died(container: Container, policy: str, deaths: int, decided: str, next_: str) -> None:
     made = make_ticket(container, run_status=RunStatus.RUNNING)
-    with container.transaction() as session:
-        session.execute(update(Run).values(lease_until=func.now() - timedelta(seconds=30), deaths=deaths))
-    assert re.fullmatch(
-        r"Its lease ended 3\d s ago: within seconds the run fails or is retried by itself.",
-        told(container, made.run_id)[-1],
-    )
+    for lost_s, follows in (
+        (5, ": within seconds the run fails or is retried by itself."),
+        (120, ", and nobody has seen to it: is the schedule process running?"),
+    ):
+        with container.transaction() as session:
+            session.execute(update(Run).values(lease_until=func.now() - timedelta(seconds=lost_s), deaths=deaths))
+        now = told(container, made.run_id)[-1]
+        assert now.startswith("Its lease ended ")
+        assert now.endswith(follows)
     sweep(container.transaction, replace(container.stale_policy, retry=policy == "retry"), container.run_plan())
     *_, told_decided, told_next = told(container, made.run_id)
     assert told_decided == decided
@@ -125,6 +129,10 @@ def test_a_run_that_took_too_long_and_the_one_that_follows(container: Container)
     with container.transaction() as session:
         session.execute(update(Run).values(retry_at=func.now()))
     assert told(container, made.run_id)[-1] == "It will be retried by itself within a second."
+    with container.transaction() as session:
+        session.execute(update(Run).values(retry_at=func.now() - timedelta(minutes=1)))
+    asked = r"It was to be retried by itself \d\d s ago: is the schedule process running\?"
+    assert re.fullmatch(asked, told(container, made.run_id)[-1])
     retry_due(container.transaction, container.run_plan())
     following = newest(container, made)
     assert told(container, made.run_id)[-1] == f"Nothing more happens to it: run {following} has taken over."
@@ -145,6 +153,29 @@ def test_a_run_that_waits_for_further_messages(container: Container) -> None:
     assert re.fullmatch(r"It waits 3\d\d\d s more for further messages; then a worker takes it.", waits)
 
 
+def test_a_run_that_waits_for_a_worker_for_long(container: Container) -> None:
+    made = make_ticket(container)
+    with container.transaction() as session:
+        session.execute(update(Run).values(created_at=func.now() - timedelta(hours=1)))
+    words = r"It has waited for a worker for 3\d\d\d s: are all busy, or does the schedule process not run\?"
+    assert re.fullmatch(words, told(container, made.run_id)[-1])
+
+
+def test_each_run_counts_its_steps_from_one(container: Container) -> None:
+    made = make_ticket(container, run_status=RunStatus.RUNNING)
+    begun = {"step": 1, "skill": "draft_reply", "resumed": {"from_step": 2}}
+    events = [NewEvent(EventType.STEP_STARTED, made.run_id, begun)]
+    done = {"step": 1, "skill": "draft_reply", "facts": {}}
+    events.append(NewEvent(EventType.STEP_COMPLETED, made.run_id, done))
+    again = {"step": 2, "skill": "draft_reply", "resumed": {"from_step": 1}}
+    events.append(NewEvent(EventType.STEP_STARTED, made.run_id, again))
+    with container.transaction() as session:
+        append_events(session, lock_thread(session, made.ticket_id), events)
+    story = told(container, made.run_id)
+    assert "It went on after step 2 of the run before it, which was finished." in story
+    assert "It went on after its step 1, which was finished." in story
+
+
 def test_what_people_do_is_told_with_their_names(container: Container) -> None:
     desk = make_desk(container)
     who = {"ticket_id": desk.ticket_id, "staff_id": desk.staff_id}
@@ -159,9 +190,10 @@ def test_what_people_do_is_told_with_their_names(container: Container) -> None:
     assert "agent asked for another draft, so a new run took its place." in told(container, desk.run_id)
     with container.transaction() as session:
         take_out(session, **who, run_id=second)
-    assert told(container, second)[-4:] == [
-        "It failed (set_aside), because:",
+    assert told(container, second)[-5:] == [
+        "It failed, because:",
         "This run was set aside by hand.",
+        "Its error code is set_aside.",
         "agent set it aside.",
         "Nothing happens by itself: a person can retry it or write the reply.",
     ]

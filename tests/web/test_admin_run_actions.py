@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from app.bootstrap import Container, build_container
 from app.httpkit.container import EXTENSION
 from app.ids import new_id
 from app.runs.admin_lists import RunList
-from app.runs.models import EventType, RunOrigin, RunStatus
+from app.runs.events import NewEvent, append_events, lock_thread
+from app.runs.models import EventType, RunOrigin, RunStatus, Step
 from app.settings import Settings
 from app.staff.models import AuditEntry, Role
 from tests.conftest import Login
@@ -194,6 +195,49 @@ def test_the_facts_of_an_event_name_people(admin: FlaskClient, container: Contai
     act(admin, made.run_id, "stop")
     opened = text_of(admin.get(f"/admin/runs/{made.run_id}", headers=HTMX))
     assert re.search(r"运行停止 <span class=\"quiet\">root</span>", opened)
+
+
+@pytest.mark.parametrize("headers", [ENGLISH, {"Accept-Language": "zh-CN"}], ids=["en", "zh"])
+def test_what_opens_is_in_words(admin: FlaskClient, container: Container, headers: dict[str, str]) -> None:
+    made, artifact = running(container), str(new_id())
+    found = {"found": 4, "outcome": "weak", "titles": ["退款规则"], "keyword_only": True}
+    happened = [
+        (EventType.STEP_STARTED, {"step": 1, "skill": "classify_ticket"}),
+        (
+            EventType.STEP_COMPLETED,
+            {"step": 1, "skill": "plan", "facts": {"category": "refund", "priority": "normal", "confidence": 0.93}},
+        ),
+        (EventType.STEP_COMPLETED, {"step": 2, "skill": "search_knowledge", "facts": found}),
+        (EventType.STEP_FAILED, {"step": 3, "skill": "draft_reply", "error": "draft_too_long"}),
+        (EventType.DRAFT_READY, {"artifact_id": artifact}),
+        (EventType.RUN_FAILED, {"code": "worker_lost", "retry": True, "deaths": 1, "reason": "policy"}),
+        (EventType.RUN_CANCELLED, {"token": "shop-backend"}),
+    ]
+    with container.transaction() as session:
+        events = [NewEvent(type_, made.run_id, facts) for type_, facts in happened]
+        append_events(session, lock_thread(session, made.ticket_id), events)
+        for number, code in enumerate((None, "failed", "worker_lost", "cancelled", "draft_too_long"), 1):
+            step = Step(run_id=made.run_id, number=number, action_type="skill", skill="draft_reply", input={})
+            step.error_code, step.ended_at = code, func.now()
+            session.add(step)
+    page = text_of(admin.get(f"/admin/runs/{made.run_id}", headers=HTMX | headers))
+    listed_events = page[page.index("run-steps") :]
+    words = ("Refund · Normal · 93% sure", "4 passages · ", " · by words only · 退款规则", "too long", "shop-backend")
+    chinese = ("退款 · 普通 · 把握93%", "4条内容 · ", " · 仅按关键词 · 退款规则", "太长", "shop-backend")
+    for said in words if headers is ENGLISH else chinese:
+        assert said in listed_events, said
+    assert artifact not in page
+    codes = ("{", "worker_lost", "policy", "True", "classify_ticket", ">failed<", "draft_too_long", "retry:")
+    assert [code for code in codes if code in listed_events] == []
+
+
+def test_the_way_back_leads_to_the_list_one_came_from(admin: FlaskClient, container: Container) -> None:
+    made = failed(container)
+    page = text_of(admin.get("/admin/runs?list=failed"))
+    address = f"/admin/runs/{made.run_id}?list=failed"
+    assert f'href="{address}"' in page
+    assert 'href="/admin/runs?list=failed" aria-label' in text_of(admin.get(address))
+    assert 'href="/admin/runs" aria-label' in text_of(admin.get(f"/admin/runs/{made.run_id}?list=nonsense"))
 
 
 def test_it_says_that_redis_is_away_and_goes_on(settings: Settings, login: Login, var_dir: Path) -> None:

@@ -16,6 +16,7 @@ from app.runs import admin_lists
 from app.runs.admin_lists import RunList
 from app.runs.admin_queries import run_counts, run_list, workers
 from app.runs.models import EventType, Run, RunOrigin, RunStatus, Step
+from app.runs.overlooked import overlooked_for
 from app.staff.models import Role
 from app.tickets.models import Ticket, TicketStatus
 from app.web import run_words
@@ -73,7 +74,7 @@ def test_each_run_stands_in_its_lists(container: Container) -> None:
     shape(container, expert.run_id, status=S.WAITING_FOR_ESCALATION)
     make_ticket(container, customer="C-x", run_status=S.COMPLETED)
     expected = {
-        RunList.RUNNING: [at_work, lost],
+        RunList.RUNNING: [at_work],
         RunList.QUEUED: [fresh, resumed, forgotten, later],
         RunList.STALE: [lost, forgotten],
         RunList.SET_ASIDE: [aside],
@@ -179,6 +180,26 @@ def test_workers_are_known_by_their_leases(admin: FlaskClient, container: Contai
     assert "2 runs" in page
 
 
+def test_it_asks_whether_the_schedule_runs_once_something_is_late(admin: FlaskClient, container: Container) -> None:
+    def says_so() -> bool:
+        return 'id="not-swept"' in text_of(admin.get("/admin/runs", headers=ENGLISH))
+
+    lost, due, waits = running(container, lease_s=-5), failed(container), make_ticket(container)
+    shape(container, due.run_id, retry_at=ago(seconds=5))
+    shape(container, waits.run_id, created_at=ago(minutes=2))
+    assert not says_so(), "what waits stands in the queue: workers may be busy"
+    shape(container, lost.run_id, lease_until=ago(minutes=4))
+    page = text_of(admin.get("/admin/runs?list=stale", headers=ENGLISH))
+    assert "Nothing has been swept for 4 min: is the schedule process running?" in page
+    shape(container, lost.run_id, lease_until=func.now() + timedelta(minutes=1))
+    assert not says_so()
+    shape(container, due.run_id, retry_at=ago(minutes=1))
+    assert says_so()
+    shape(container, due.run_id, retry_at=None)
+    container.redis.flushall()
+    assert says_so(), "nobody has put what waits into a queue again"
+
+
 def test_statements_do_not_grow_with_the_runs(admin: FlaskClient, container: Container) -> None:
     numbers = []
     for total in (10, 200):
@@ -248,6 +269,7 @@ def test_runs_that_are_over_are_not_looked_at(container: Container) -> None:
     for shown in RunList:
         assert rows_read(container, "runs", lambda session, shown=shown: run_list(session, shown)) < 100, shown
     assert rows_read(container, "runs", run_counts) < 100
+    assert rows_read(container, "runs", lambda session: overlooked_for(session, lambda _: True)) < 100
 
 
 def test_runs_are_counted_up_to_a_limit(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
