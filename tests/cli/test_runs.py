@@ -71,7 +71,8 @@ def test_a_retry_makes_a_run_that_goes_on_from_the_old_one_and_names_the_command
     made = make_ticket(container, run_status=RunStatus.FAILED)
     done = flask(app, "runs", "retry", str(made.run_id))
     run = newest(container, made)
-    assert (done.exit_code, done.output.strip()) == (0, f"Run {run.id} goes on from it.")
+    planned = "By the settings of this shell it is planned by rules, without a model."
+    assert (done.exit_code, done.output.strip()) == (0, f"Run {run.id} goes on from {made.run_id}. {planned}")
     assert (run.status, run.retry_from, run.origin) == (RunStatus.CREATED, made.run_id, "retry")
     with container.transaction() as session:
         entry = session.scalars(select(AuditEntry)).one()
@@ -83,8 +84,9 @@ def test_a_retry_makes_a_run_that_goes_on_from_the_old_one_and_names_the_command
 
     again = flask(app, "runs", "retry", str(made.run_id))
     assert again.exit_code == 1
-    words = r"Error: flask runs retry started over at \d{4}-\d\d-\d\d [\d:]{8} UTC, so this draft is out of date\."
-    assert re.fullmatch(words, again.output.strip())
+    words = r"flask runs retry started over at [-\d]{10} [\d:]{8} UTC, so this draft is out of date\."
+    followed = rf"Error: A newer run has followed it: {run.id}\. "
+    assert re.fullmatch(followed + words, again.output.strip())
     assert newest(container, made).id == run.id
 
 
@@ -129,8 +131,18 @@ def test_an_explanation_has_the_times_of_what_happened_and_then_what_is_now(app:
     assert [line[:25].strip() for line in lines[-2:]] == ["Now", "Now"]
 
 
+def test_a_ticket_stands_for_its_newest_run(app: Flask, container: Container) -> None:
+    made = make_ticket(container, run_status=RunStatus.FAILED)
+    assert flask(app, "runs", "retry", str(made.number)).exit_code == 0
+    assert newest(container, made).retry_from == made.run_id
+    told = flask(app, "runs", "explain", f"#{made.number}")
+    assert (told.exit_code, "It was made because the run before it was retried." in told.output) == (0, True)
+
+
 @pytest.mark.parametrize("command", ["retry", "explain"])
 def test_runs_that_there_are_not(app: Flask, command: str) -> None:
-    assert flask(app, "runs", command, "17").exit_code == 2
+    assert flask(app, "runs", command, "run-17").exit_code == 2
+    no_ticket = flask(app, "runs", command, "17")
+    assert (no_ticket.exit_code, no_ticket.output.strip()) == (1, "Error: There is no such ticket.")
     gone = flask(app, "runs", command, str(new_id()))
     assert (gone.exit_code, gone.output.strip()) == (1, "Error: There is no such run.")
