@@ -38,8 +38,8 @@ def api_blueprint(name: str) -> Blueprint:
     blueprint.before_request(_admit)
     blueprint.register_error_handler(TokenRefused, _ask_for_token)
     blueprint.register_error_handler(InvalidFields, _name_fields)
-    blueprint.register_error_handler(RunMoved, _say_who)
-    blueprint.register_error_handler(TicketMoved, _say_who)
+    blueprint.register_error_handler(RunMoved, moved_answer)
+    blueprint.register_error_handler(TicketMoved, moved_answer)
     return blueprint
 
 
@@ -70,6 +70,14 @@ def json_answer(shape: BaseModel, status: int = 200, **headers: str) -> Response
     return response
 
 
+def moved_answer(error: RunMoved | TicketMoved, words: str | None = None) -> BaseResponse:
+    """Answer with who was first, to what, and when; in `words` where it is something else that stands in the way."""
+    with container().sessions() as session:
+        moved = who_moved(session, error)
+    facts = MovedShape.model_validate(moved).model_dump(mode="json")
+    return error_answer(error.status, error.code, words or say_told(moved.told), facts={"moved": facts})
+
+
 def _admit() -> None:
     request.max_content_length = BODY_BYTES
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -92,11 +100,3 @@ def _ask_for_token(error: TokenRefused) -> BaseResponse:
 def _name_fields(error: InvalidFields) -> BaseResponse:
     fields = {fault.field: gettext(fault.message, **fault.values) for fault in error.errors}
     return error_answer(error.status, error.code, say(error), fields)
-
-
-def _say_who(error: RunMoved | TicketMoved) -> BaseResponse:
-    """Answer with who was first, to what, and when."""
-    with container().sessions() as session:
-        moved = who_moved(session, error)
-    facts = MovedShape.model_validate(moved).model_dump(mode="json")
-    return error_answer(error.status, error.code, say_told(moved.told), facts={"moved": facts})
