@@ -17,7 +17,7 @@ from app.tickets.lifecycle import TicketMoved
 from app.tickets.models import TicketStatus
 
 _STATUS = {
-    TicketStatus.PENDING: msgid("open"),
+    TicketStatus.PENDING: msgid("pending"),
     TicketStatus.PROCESSING: msgid("being worked on"),
     TicketStatus.WAITING_FOR_CUSTOMER: msgid("waiting for the customer"),
     TicketStatus.RESOLVED: msgid("resolved"),
