@@ -18,6 +18,7 @@ from app.review.passages import Stretch, stretches
 from app.review.reply import SentReply
 from app.runs.fate import SET_ASIDE_CODE
 from app.runs.models import ACTIVE, Artifact, RunStatus, Step
+from app.tickets.models import TicketStatus
 
 M = TypeVar("M", bound=BaseModel)
 _CLAIM = re.compile(r"\d|[一二三四五六七八九十百千万两]+(?:元|天|日|小时|分钟|个工作日|折|次)|https?://")
@@ -101,11 +102,21 @@ class ReplyView:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveView:
+    """Where a person, or a source by its token, moved the ticket to; `who` is their name."""
+
+    to: TicketStatus
+    who: str | None
+    at: datetime
+    kind: Literal["move"] = "move"
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """One run with all that it left.
 
-    `started_by` and `moved_by` are names. `error_detail` fills the places of `error_message`; with `retries_itself` it
-    has failed and is tried once more soon.
+    `started_by` and `moved_by` are names. `ended_with` is the move of the ticket that stopped it. `error_detail` fills
+    the places of `error_message`; with `retries_itself` it has failed and is tried once more soon.
     """
 
     id: UUID
@@ -123,6 +134,7 @@ class RunView:
     moved_at: datetime | None
     moved_by_id: UUID | None
     moved_by: str | None
+    ended_with: MoveView | None
     error_code: str | None
     error_message: str | None
     error_detail: Mapping[str, Any] | None

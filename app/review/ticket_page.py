@@ -15,17 +15,21 @@ from sqlalchemy.orm import Session, aliased
 from app.delivery.models import Delivery
 from app.errors import NotFound
 from app.guard.personal_data import mask_name
+from app.ids import parse_id
 from app.review.contract import seen_now, sources_in_use
 from app.review.inbox_state import LiveState, open_states
-from app.review.run_view import DraftView, ReplyView, RunView, StepView, draft_view, reply_view, step_view
+from app.review.run_view import DraftView, MoveView, ReplyView, RunView, StepView, draft_view, reply_view, step_view
 from app.review.ticket_view import ComposerView, CustomerView, MessageView, PastTicketView, TicketPage
-from app.runs.models import Artifact, ArtifactType, Run, Step
+from app.runs.models import Artifact, ArtifactType, Event, EventType, Run, Step
 from app.staff import queries as staff_queries
 from app.tickets.composer import ComposerDraft
-from app.tickets.models import Customer, SetBy, Thread, Ticket, TicketMessage
+from app.tickets.models import Customer, SetBy, Thread, Ticket, TicketMessage, TicketStatus
 
+_DECIDED = ("person", "source")
+_WITH_TICKET = "ticket_"
 RUNS_SHOWN = 20
 PAST_SHOWN = 6
+MOVES_SHOWN = 40
 
 
 def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
@@ -38,7 +42,9 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
     artifacts = _artifacts(session, run_ids)
     deliveries = _deliveries(session, ticket.id)
     past, past_total = _past(session, customer.id, ticket.id)
-    names = staff_queries.names(session, _people(ticket, messages, runs, artifacts))
+    told = _told(session, thread.id)
+    names = staff_queries.names(session, _people(ticket, messages, runs, artifacts, told))
+    moves, ended = _moves(told, names)
     drafts, replies = _made(artifacts, deliveries, names)
     newest = drafts.get(runs[-1].id) if runs else None
     in_use = sources_in_use(session, newest)
@@ -69,7 +75,11 @@ def ticket_page(session: Session, number: int, *, staff_id: UUID) -> TicketPage:
         last_reply_id=ticket.last_reply_id,
         customer=CustomerView(customer.external_id, mask_name(customer.name)),
         messages=tuple(_message_view(message, names) for message in messages),
-        runs=tuple(_run_view(run, steps[run.id], drafts.get(run.id), replies.get(run.id), names) for run in runs),
+        moves=moves,
+        runs=tuple(
+            _run_view(run, steps[run.id], drafts.get(run.id), replies.get(run.id), ended.get(run.id), names)
+            for run in runs
+        ),
         past=past,
         past_total=past_total,
         composer=composer_of(session, ticket.id, staff_id),
@@ -159,6 +169,13 @@ def _deliveries(session: Session, ticket_id: UUID) -> Mapping[UUID, Delivery]:
     return {delivery.artifact_id: delivery for delivery in rows}
 
 
+def _told(session: Session, thread_id: UUID) -> Sequence[Event]:
+    """Return the newest events of the ticket being moved and of runs being stopped, oldest of them first."""
+    types = (EventType.TICKET_MOVED, EventType.RUN_CANCELLED)
+    found = select(Event).where(Event.thread_id == thread_id, Event.type.in_(types))
+    return session.scalars(found.order_by(Event.seq.desc()).limit(MOVES_SHOWN)).all()[::-1]
+
+
 def _past(session: Session, customer_id: UUID, ticket_id: UUID) -> tuple[tuple[PastTicketView, ...], int]:
     """Return the customer's newest other tickets, and how many there are."""
     rows = session.execute(
@@ -178,11 +195,34 @@ def composer_of(session: Session, ticket_id: UUID, staff_id: UUID) -> ComposerVi
 
 
 def _people(
-    ticket: Ticket, messages: Iterable[TicketMessage], runs: Iterable[Run], artifacts: Iterable[Artifact]
+    ticket: Ticket,
+    messages: Iterable[TicketMessage],
+    runs: Iterable[Run],
+    artifacts: Iterable[Artifact],
+    told: Iterable[Event],
 ) -> set[UUID]:
-    named = {ticket.moved_by, *(message.staff_id for message in messages)}
+    named = {ticket.moved_by, *(_mover(event) for event in told), *(message.staff_id for message in messages)}
     named |= {staff_id for run in runs for staff_id in (run.started_by, run.moved_by)}
     return {staff_id for staff_id in named | {artifact.staff_id for artifact in artifacts} if staff_id is not None}
+
+
+def _mover(event: Event) -> UUID | None:
+    return parse_id(str(event.payload.get("by", "")))
+
+
+def _moves(told: Iterable[Event], names: Mapping[UUID, str]) -> tuple[tuple[MoveView, ...], dict[UUID, MoveView]]:
+    """Return the moves that a person or a source made, and which runs were stopped by one."""
+    moves: list[MoveView] = []
+    ended: dict[UUID, MoveView] = {}
+    for event in told:
+        mover = _mover(event)
+        who = names.get(mover) if mover else event.payload.get("token")
+        reason = str(event.payload.get("reason", ""))
+        if event.type == EventType.TICKET_MOVED and reason in _DECIDED:
+            moves.append(MoveView(TicketStatus(event.payload["to"]), who, event.created_at))
+        elif event.run_id and reason.startswith(_WITH_TICKET):
+            ended[event.run_id] = MoveView(TicketStatus(reason.removeprefix(_WITH_TICKET)), who, event.created_at)
+    return tuple(moves), ended
 
 
 def _made(
@@ -214,7 +254,12 @@ def _message_view(message: TicketMessage, names: Mapping[UUID, str]) -> MessageV
 
 
 def _run_view(
-    run: Run, steps: Iterable[StepView], draft: DraftView | None, reply: ReplyView | None, names: Mapping[UUID, str]
+    run: Run,
+    steps: Iterable[StepView],
+    draft: DraftView | None,
+    reply: ReplyView | None,
+    ended_with: MoveView | None,
+    names: Mapping[UUID, str],
 ) -> RunView:
     return RunView(
         id=run.id,
@@ -232,6 +277,7 @@ def _run_view(
         moved_at=run.moved_at,
         moved_by_id=run.moved_by,
         moved_by=names.get(run.moved_by) if run.moved_by else None,
+        ended_with=ended_with,
         error_code=run.error_code,
         error_message=run.error_message,
         error_detail=run.error_detail,

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from heapq import merge
 from uuid import UUID
 
 from app.agent.values import Classification
 from app.delivery.models import DeliveryState
 from app.review.contract import Seen
 from app.review.inbox_state import LiveState
-from app.review.run_view import ReplyView, RunView
+from app.review.run_view import MoveView, ReplyView, RunView
 from app.runs.models import RunStatus
 from app.tickets.models import DONE
 
@@ -107,6 +108,7 @@ class TicketPage:
     last_reply_id: UUID | None
     customer: CustomerView
     messages: tuple[MessageView, ...]
+    moves: tuple[MoveView, ...]
     runs: tuple[RunView, ...]
     past: tuple[PastTicketView, ...]
     past_total: int
@@ -120,10 +122,14 @@ class TicketPage:
         return self.runs[-1] if self.runs else None
 
     @property
-    def history(self) -> tuple[MessageView, ...]:
-        """Messages as they came. The reply of the newest run is left out: the page has a place for it."""
+    def history(self) -> tuple[MessageView | MoveView, ...]:
+        """Messages as they came, and between them what people made of the ticket.
+
+        The reply of the newest run is left out: the page has a place for it.
+        """
         shown_below = self.run.reply.artifact_id if self.run and self.run.reply else None
-        return tuple(m for m in self.messages if shown_below is None or m.artifact_id != shown_below)
+        messages = (m for m in self.messages if shown_below is None or m.artifact_id != shown_below)
+        return tuple(merge(messages, self.moves, key=lambda entry: entry.at))
 
     @property
     def classification(self) -> Classification | None:

@@ -16,7 +16,7 @@ from app.guard.lint import FindingKind
 from app.httpkit.language import clock, day, gettext, seconds
 from app.msgids import msgid
 from app.review.inbox_state import LiveState
-from app.review.run_view import DraftView, RunView, StepView
+from app.review.run_view import DraftView, MoveView, RunView, StepView
 from app.review.ticket_view import TicketPage
 from app.runs.models import RunOrigin, RunStatus
 from app.tickets.lifecycle import MOVES
@@ -73,6 +73,12 @@ _WAYS_ON = {
     TicketStatus.RESOLVED: ("noreply", msgid("Resolve without a reply")),
     TicketStatus.CLOSED: ("lock", msgid("Close")),
     TicketStatus.SPAM: ("trash", msgid("Mark as spam")),
+}
+_MOVED = {
+    TicketStatus.PENDING: msgid("%(who)s reopened the ticket"),
+    TicketStatus.RESOLVED: msgid("%(who)s resolved the ticket without a reply"),
+    TicketStatus.CLOSED: msgid("%(who)s closed the ticket"),
+    TicketStatus.SPAM: msgid("%(who)s marked the ticket as spam"),
 }
 _AT_WORK = frozenset({LiveState.CLASSIFYING, LiveState.SEARCHING, LiveState.DRAFTING})
 _METER_WIDTH = 40
@@ -239,7 +245,7 @@ def _draft_words(run: RunView) -> str:
         return ""
     draft = run.draft.draft
     return gettext(
-        "%(sentences)s sentences, %(sources)s sources cited",
+        "Sentences: %(sentences)s, sources cited: %(sources)s",
         sentences=len(run.draft.sentences),
         sources=len(draft.citations),
     )
@@ -252,14 +258,12 @@ def run_words(page: TicketPage, run: RunView) -> str:
         told = gettext("AI could not finish: %(why)s", why=failure_words.failure_words(run))
         by_itself = after is not None and after.origin in (RunOrigin.TIMED_OUT, RunOrigin.WORKER_LOST)
         return " ".join((told, gettext("It was tried once more by itself."))) if by_itself else told
+    if run.ended_with:
+        return moved(run.ended_with)
     if run.status == RunStatus.CANCELLED:
         return _by(run, msgid("%(who)s stopped the draft"), msgid("The draft was stopped"))
     if run.status == RunStatus.SUPERSEDED:
-        if after and after.manual and after.origin != RunOrigin.MESSAGE:
-            return _by(run, msgid("%(who)s chose to write the reply"), msgid("A person chose to write the reply"))
-        if after and after.origin == RunOrigin.MESSAGE:
-            return gettext("The customer wrote again; this draft was set aside")
-        return _by(run, msgid("%(who)s started over; this draft was set aside"), msgid("This draft was set aside"))
+        return _gave_way(run, after)
     if run.reply and run.reply.state == DeliveryState.RECALLED:
         return gettext("%(who)s approved a reply; it was taken back before it left", who=run.reply.by or "–")
     if run.manual:
@@ -269,8 +273,21 @@ def run_words(page: TicketPage, run: RunView) -> str:
         reason = page.escalation_reason if run is page.run else None
         return gettext(reason) if reason else gettext("AI handed this ticket to a person")
     if run.draft.draft.origin == "extract":
-        return gettext("Draft made offline from %(count)s sources", count=len(run.draft.draft.citations))
-    return gettext("AI made a draft from %(count)s sources", count=len(run.draft.draft.citations))
+        return gettext("Draft made offline; sources: %(count)s", count=len(run.draft.draft.citations))
+    return gettext("AI made a draft; sources: %(count)s", count=len(run.draft.draft.citations))
+
+
+def _gave_way(run: RunView, after: RunView | None) -> str:
+    if after and after.origin == RunOrigin.MESSAGE:
+        return gettext("The customer wrote again; this draft was set aside")
+    if after and after.manual:
+        return _by(run, msgid("%(who)s chose to write the reply"), msgid("A person chose to write the reply"))
+    return _by(run, msgid("%(who)s started over; this draft was set aside"), msgid("This draft was set aside"))
+
+
+def moved(move: MoveView) -> str:
+    """Return what somebody made of the ticket."""
+    return gettext(_MOVED[move.to], who=move.who or "–")
 
 
 def _by(run: RunView, named: str, plain: str) -> str:

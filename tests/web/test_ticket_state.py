@@ -241,3 +241,26 @@ def test_a_ticket_opened_again_can_be_answered_again(container: Container, agent
         service.regenerate(
             session, ticket_id=desk.ticket_id, staff_id=desk.staff_id, hint="", plan=container.run_plan()
         )
+
+
+def test_who_ended_a_ticket_is_told_between_the_messages_and_of_the_run(
+    container: Container, agent: FlaskClient, desk: Desk
+) -> None:
+    for target, words in (("closed", "closed the ticket"), ("pending", "reopened the ticket")):
+        assert words in html(move(agent, desk, target))
+    write(container, desk.ticket_id, "还在吗")
+    page = page_of(agent, desk.number)
+    timeline = page[page.index('id="timeline"') : page.index('id="record-place"')]
+    places = [timeline.index(words) for words in ("closed the ticket", "reopened the ticket", "还在吗")]
+    assert places == sorted(places)
+    assert timeline.count("closed the ticket") == 2, "once by itself, and once of the run that it stopped"
+    assert "stopped the draft" not in timeline
+
+
+def test_a_source_that_closes_a_ticket_is_told_by_its_token(
+    container: Container, agent: FlaskClient, desk: Desk
+) -> None:
+    with container.transaction() as session:
+        ticket_id, target = desk.ticket_id, TicketStatus.SPAM
+        set_ticket_status(session, ticket_id=ticket_id, target=target, staff_id=None, token="shop")
+    assert page_of(agent, desk.number).count("shop marked the ticket as spam") == 2
