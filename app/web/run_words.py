@@ -198,7 +198,7 @@ def sentence(told: Sentence) -> str:
     """Return one sentence of a run's story."""
     values = dict(told.values)
     if "error" in values:
-        values["error"] = run_facts.step_error(str(values["error"]))
+        values["error"] = run_facts.step_error(str(values["error"])).rstrip(".。")  # it ends within a sentence
     return failure_words.filled(told.text, values)
 
 

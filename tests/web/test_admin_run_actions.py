@@ -227,6 +227,7 @@ def test_what_opens_is_in_words(admin: FlaskClient, container: Container, header
     for said in words if headers is ENGLISH else chinese:
         assert said in listed_events, said
     assert artifact not in page
+    assert [stops for stops in ("..", "。。") if stops in page] == []
     codes = ("{", "worker_lost", "policy", "True", "classify_ticket", ">failed<", "draft_too_long", "retry:")
     assert [code for code in codes if code in listed_events] == []
 
