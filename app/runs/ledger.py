@@ -168,7 +168,8 @@ class Ledger:
     async def claim(self, run_id: UUID, owner: str, planners: Collection[str], *, suspect: bool) -> Claimed | None:
         """Take a run that waits for a worker; None when it does not wait (any more).
 
-        One that workers have died with is taken only as a `suspect`. A run that was to use a planner that is not among `planners` goes by rules, and says so from then on.
+        One that workers have died with is taken only as a `suspect`. A run that was to use a planner that is not among
+        `planners` goes by rules, and says so from then on.
         """
         row = await self._one(
             CLAIM,

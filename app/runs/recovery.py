@@ -33,7 +33,7 @@ Transaction = Callable[[], AbstractContextManager[Session]]
 UNCLAIMED_AFTER = timedelta(seconds=10)
 """So long a run may wait for its worker before it is enqueued again; a waiting job is never doubled."""
 SETTLED_AFTER = timedelta(seconds=LEASE_S)
-"""So long after PostgreSQL has started nobody is taken for dead: workers that live could not renew while it was away."""
+"""So long after PostgreSQL has started nobody is taken for dead: nobody could renew a lease while it was away."""
 PAGE = 200
 """Rows that a look holds at a time."""
 LOOK = 500
