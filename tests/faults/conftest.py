@@ -1,5 +1,6 @@
 """The arenas that all tests of this package share, and a way to perform many cases at once and look at each."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,9 @@ ARENAS = 5
 
 @pytest.fixture(scope="package")
 def fleet(var_dir: Path) -> Iterator[Fleet]:
-    """The arenas; started by the first test that needs them."""
+    """The arenas; in a random order of modules the package may be left and come back to, and they start anew."""
     folder = var_dir / "faults"
     folder.mkdir()
     with Fleet(folder, ARENAS) as started:
         yield started
+    shutil.rmtree(folder)
