@@ -111,7 +111,7 @@ def test_an_empty_note_is_refused_in_words(offline: Stack, sign_in: SignIn) -> N
 
 def test_a_ticket_is_closed_and_opened_again_with_the_keys(offline: Stack, sign_in: SignIn) -> None:
     desk = make_desk(offline.container)
-    agent, other = sign_in(offline), sign_in(offline, "lead")
+    agent, other = sign_in(offline), sign_in(offline, "colleague")
     page, elsewhere = editor_of(agent, desk), editor_of(other, desk)
     elsewhere.locator("#reply-text").fill("同事正在写")
     page.locator("#ticket-menu-opener").focus()
