@@ -145,6 +145,8 @@ def main() -> None:
     parser.add_argument("--rate", type=float, nargs="+", default=[20, 2], help="events a second, for each of --tickets")
     parser.add_argument("--quick", action="store_true", help="100 pages on 5 tickets, to see that the bench works")
     given = parser.parse_args()
+    if len(given.rate) != len(given.tickets):
+        parser.error("--tickets and --rate need the same number of values")
     viewers, phase_s = given.viewers, PHASE_S
     if given.quick:
         viewers, phase_s, given.tickets, given.rate = 100, 3.0, [5], [5]
